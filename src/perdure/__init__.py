@@ -1,0 +1,1 @@
+"""Perdure: continual learning for recurrent networks and sequential data."""

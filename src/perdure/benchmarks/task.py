@@ -1,0 +1,121 @@
+"""What every benchmark delivers: tasks, made of sequences with lengths and targets.
+
+Arrays are numpy and stay compact (bits as uint8) until a mini-batch is made. A target of -1 means
+"not asked": it is left out of loss, accuracy and Fisher alike.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perdure.errors import PerdureError
+from perdure.options import Piece
+
+Array = NDArray[Any]
+
+
+class Kind(StrEnum):
+    """What is asked of the network, and at which time steps."""
+
+    PATTERN = "pattern"
+    """Bits at the last P valid steps: y is [N, P, outputs] of 0 and 1."""
+    LABEL = "label"
+    """One class at the last valid step: y is [N]."""
+    TAGS = "tags"
+    """A class at each valid step: y is [N, T], -1 beyond the end."""
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """N sequences of one split: x [N, T, F], y as its kind says, lengths [N] (1 to T)."""
+
+    kind: Kind
+    x: Array
+    y: Array
+    lengths: Array
+
+    def __len__(self) -> int:
+        """The number of sequences."""
+        return len(self.x)
+
+    @property
+    def ragged(self) -> bool:
+        """Whether any sequence is shorter than the array."""
+        return bool((self.lengths != self.x.shape[1]).any())
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task of a benchmark: three splits and the number of outputs of its head."""
+
+    name: str
+    outputs: int
+    train: Sequences
+    val: Sequences
+    test: Sequences
+
+    @property
+    def kind(self) -> Kind:
+        """The target kind, the same in all splits."""
+        return self.train.kind
+
+    @property
+    def inputs(self) -> int:
+        """The number of input features."""
+        return int(self.train.x.shape[2])
+
+
+class Benchmark(Piece):
+    """Options of a benchmark; `build` makes its tasks."""
+
+    @abstractmethod
+    def build(self) -> list[Task]:
+        """The tasks in the order in which they are to be learnt."""
+
+
+def check_tasks(tasks: Sequence[Task]) -> None:
+    """Raise a teaching error where tasks break the contract above."""
+    if not tasks:
+        raise PerdureError("The benchmark has no tasks; at least one is needed.")
+    if len({task.inputs for task in tasks}) > 1:
+        raise PerdureError(
+            "All tasks must have the same number of input features; found "
+            + ", ".join(f"{task.name}: {task.inputs}" for task in tasks)
+            + "."
+        )
+    for task in tasks:
+        for split in ("train", "val", "test"):
+            fault = _fault(getattr(task, split), task.outputs)
+            if fault:
+                raise PerdureError(f"Task '{task.name}', {split} split: {fault}.")
+
+
+def _fault(data: Sequences, outputs: int) -> str | None:
+    """What is wrong with one split, if anything."""
+    x, y, lengths = data.x, data.y, data.lengths
+    if x.ndim != 3 or len(x) == 0:
+        return f"x must be [N, T, F] with N > 0, but has shape {x.shape}"
+    if lengths.shape != (len(x),) or lengths.min() < 1 or lengths.max() > x.shape[1]:
+        return f"lengths must be [N] between 1 and T = {x.shape[1]}"
+    if not np.isfinite(x).all():
+        return "x holds NaN or infinite values"
+    shape: tuple[int, ...] = {Kind.LABEL: (len(x),), Kind.TAGS: x.shape[:2]}.get(
+        data.kind, (len(x), y.shape[1] if y.ndim > 1 else -1, outputs)
+    )
+    if y.shape != shape:
+        return f"y of kind '{data.kind}' must have shape {shape}, but has {y.shape}"
+    if data.kind is Kind.PATTERN and y.shape[1] > lengths.min():
+        return f"a pattern of {y.shape[1]} steps does not fit in a sequence of {lengths.min()}"
+    highest = 1 if data.kind is Kind.PATTERN else outputs - 1
+    if not np.issubdtype(y.dtype, np.integer) or y.min() < -1 or y.max() > highest:
+        return f"y must hold integers from 0 to {highest} (-1: not asked)"
+    if data.kind is Kind.TAGS and (y[np.arange(x.shape[1]) >= lengths[:, None]] != -1).any():
+        return "tags beyond the end of a sequence must be -1"
+    return None

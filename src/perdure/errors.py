@@ -1,0 +1,25 @@
+"""Errors that a person can act on."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class PerdureError(Exception):
+    """One sentence that says what is wrong, where, and what would be right.
+
+    The command line prints it without a traceback and ends with exit code 2.
+    """
+
+
+class Interrupted(PerdureError):
+    """The run was asked to stop; its checkpoint is on disk."""
+
+
+def unknown(what: str, given: str, known: Iterable[str]) -> PerdureError:
+    """The error for a name that does not exist, with the nearest one that does."""
+    names = sorted(known)
+    near = difflib.get_close_matches(given, names, n=1, cutoff=0.5)
+    hint = f"did you mean '{near[0]}'?" if near else f"known are: {', '.join(names)}."
+    return PerdureError(f"Unknown {what} '{given}': {hint}")

@@ -1,0 +1,82 @@
+"""From arrays to what a network reads: tensors on a device, and packed mini-batches with targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from perdure.benchmarks.task import Kind, Sequences
+from perdure.networks.packing import Packing, pack_lengths, uniform
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A packed mini-batch.
+
+    `asked` are the rows at which the network must answer (None: all), ordered as `answers` says;
+    `targets` has one entry for each of them: [M, outputs] bits or [M] classes, -1 where not asked.
+    """
+
+    kind: Kind
+    rows: Tensor
+    packing: Packing
+    asked: slice | Tensor | None
+    answers: Packing
+    targets: Tensor
+    complete: bool
+    """Whether no target is -1, so that masks can be skipped."""
+
+    def __len__(self) -> int:
+        """The number of sequences."""
+        return self.packing.batch
+
+
+class Data:
+    """One split on a device, kept as compact as it came; a batch becomes floating point."""
+
+    def __init__(
+        self,
+        sequences: Sequences,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        """Move the arrays to the device."""
+        self.kind = sequences.kind
+        self.dtype = dtype
+        self.x = torch.from_numpy(sequences.x).to(device)
+        self.y = torch.from_numpy(sequences.y).to(device)
+        self.lengths = torch.from_numpy(sequences.lengths) if sequences.ragged else None
+        self.complete = bool((sequences.y >= 0).all()) or self.kind is Kind.TAGS
+
+    def __len__(self) -> int:
+        """The number of sequences."""
+        return len(self.x)
+
+    def batch(self, index: Tensor | slice) -> Batch:
+        """The sequences at `index` as a packed batch."""
+        if isinstance(index, Tensor):
+            x, y = self.x.index_select(0, index), self.y.index_select(0, index)
+        else:
+            x, y = self.x[index], self.y[index]
+        lengths = None if self.lengths is None else self.lengths[index]
+        return pack_batch(self.kind, x.to(self.dtype), y, lengths, complete=self.complete)
+
+
+def pack_batch(
+    kind: Kind, x: Tensor, y: Tensor, lengths: Tensor | None = None, *, complete: bool = False
+) -> Batch:
+    """Pack x [B, T, F] and y; lengths [B] or None if all are T long."""
+    packing = uniform(*x.shape[:2]) if lengths is None else pack_lengths(lengths)
+    rows = packing.pack(x)
+    if kind is Kind.TAGS:
+        # Rows end where sequences do; a tag may still be unknown within one.
+        return Batch(kind, rows, packing, None, packing, packing.pack(y).long(), True)
+    count = y.shape[1] if kind is Kind.PATTERN else 1
+    answers = uniform(packing.batch, count)
+    targets = answers.pack(y).to(x.dtype) if kind is Kind.PATTERN else y.long()
+    asked = packing.last(count)
+    if isinstance(asked, Tensor):
+        asked = asked.to(x.device)
+    return Batch(kind, rows, packing, asked, answers, targets, complete)

@@ -1,0 +1,145 @@
+"""Sequences of different lengths as rows without padding.
+
+Sequences are sorted by decreasing length and stored time step after time step: the rows of step t are
+those of the n_t sequences that are still running, and n_t never grows. Everything outside the
+recurrence then works on one matrix [S, F] with S the sum of all lengths, and the recurrence works on a
+batch that shrinks as sequences end: steps beyond an end cost nothing and change nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Move(NamedTuple):
+    """One time step of a sweep over packed rows.
+
+    Rows start..start+carried go on from rows previous..previous+carried; the rest, up to
+    start+size, begin from the zero state.
+    """
+
+    start: int
+    size: int
+    previous: int
+    carried: int
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How a batch [B, T] lies in packed rows: n_t per step, and the order of the sequences."""
+
+    sizes: tuple[int, ...]
+    order: Tensor | None = None
+    """Sequence numbers [B] by decreasing length; None if all are equally long."""
+
+    @property
+    def batch(self) -> int:
+        """Number of sequences B."""
+        return self.sizes[0]
+
+    @property
+    def steps(self) -> int:
+        """Number of time steps T of the longest sequence."""
+        return len(self.sizes)
+
+    @cached_property
+    def offsets(self) -> tuple[int, ...]:
+        """First row of each step, and at the end the number of rows S."""
+        offsets = [0]
+        for size in self.sizes:
+            offsets.append(offsets[-1] + size)
+        return tuple(offsets)
+
+    @cached_property
+    def forward(self) -> tuple[Move, ...]:
+        """The moves of a sweep from the first step to the last."""
+        return tuple(
+            Move(self.offsets[t], size, self.offsets[max(t - 1, 0)], size if t else 0)
+            for t, size in enumerate(self.sizes)
+        )
+
+    @cached_property
+    def backward(self) -> tuple[Move, ...]:
+        """The moves of a sweep from each sequence's last step to the first."""
+        following = (*self.sizes[1:], 0)
+        return tuple(
+            Move(self.offsets[t], self.sizes[t], self.offsets[t + 1], following[t])
+            for t in reversed(range(self.steps))
+        )
+
+    @cached_property
+    def _step_of_row(self) -> Tensor:
+        return torch.repeat_interleave(torch.arange(self.steps), torch.tensor(self.sizes))
+
+    @cached_property
+    def _rank_of_row(self) -> Tensor:
+        """Position in the sorted batch of each row's sequence [S]."""
+        return torch.arange(self.offsets[-1]) - torch.tensor(self.offsets)[self._step_of_row]
+
+    @cached_property
+    def _sequence_of_row(self) -> Tensor:
+        return self._rank_of_row if self.order is None else self.order[self._rank_of_row]
+
+    @cached_property
+    def lengths(self) -> Tensor:
+        """Length of each sequence [B], in the order of the batch."""
+        return torch.bincount(self._sequence_of_row, minlength=self.batch)
+
+    def pack(self, padded: Tensor) -> Tensor:
+        """Rows [S, ...] of a padded batch [B, T, ...]."""
+        padded = padded[:, : self.steps]
+        if self.order is None:
+            return padded.transpose(0, 1).reshape(-1, *padded.shape[2:])
+        index = self._sequence_of_row * self.steps + self._step_of_row
+        return padded.flatten(0, 1).index_select(0, index.to(padded.device))
+
+    def unpack(self, rows: Tensor) -> Tensor:
+        """The padded batch [B, T, ...] of rows [S, ...]; zero beyond the ends."""
+        if self.order is None:
+            return rows.view(self.steps, self.batch, *rows.shape[1:]).transpose(0, 1)
+        padded = rows.new_zeros(self.batch * self.steps, *rows.shape[1:])
+        index = self._sequence_of_row * self.steps + self._step_of_row
+        return padded.index_copy(0, index.to(rows.device), rows).view(
+            self.batch, self.steps, *rows.shape[1:]
+        )
+
+    def last(self, count: int) -> slice | Tensor:
+        """Rows of the last `count` valid steps of each sequence, step by step: [count * B]."""
+        if self.order is None:
+            return slice(self.offsets[-1] - count * self.batch, None)
+        rank = torch.empty_like(self.order)
+        rank[self.order] = torch.arange(self.batch)
+        steps = self.lengths - count + torch.arange(count)[:, None]
+        return (torch.tensor(self.offsets)[steps] + rank).reshape(-1)
+
+    def before(self, rows: Tensor, *, backward: bool) -> Tensor:
+        """For each row the row of the preceding step of the sweep [S, ...]; zero at a start."""
+        result = torch.zeros_like(rows)
+        if self.order is None and not backward:
+            result[self.batch :] = rows[: len(rows) - self.batch]
+            return result
+        for start, _, previous, carried in self.backward if backward else self.forward:
+            result[start : start + carried] = rows[previous : previous + carried]
+        return result
+
+
+@lru_cache(maxsize=64)
+def uniform(batch: int, steps: int) -> Packing:
+    """The packing of sequences that are all `steps` long."""
+    return Packing((batch,) * steps)
+
+
+def pack_lengths(lengths: Tensor) -> Packing:
+    """The packing for lengths [B], all at least 1."""
+    lengths = lengths.cpu()
+    longest = int(lengths.max())
+    if int(lengths.min()) == longest:
+        return uniform(len(lengths), longest)
+    ended = torch.bincount(lengths, minlength=longest + 1).cumsum(0)
+    sizes = (len(lengths) - ended[:longest]).tolist()
+    return Packing(tuple(sizes), torch.argsort(lengths, descending=True, stable=True))

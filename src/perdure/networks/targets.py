@@ -1,0 +1,46 @@
+"""Losses and metrics of the three target kinds (SM, Eq. nll:cross:entropy and nll:copy).
+
+The loss of a sample is its negative log-likelihood summed over the steps and bits that are asked; a
+mini-batch's loss is the mean over its samples. All regularisation strengths refer to this scale.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from perdure.benchmarks.task import Kind
+from perdure.networks.batch import Batch
+
+
+def negative_log_likelihood(logits: Tensor, batch: Batch) -> Tensor:
+    """Sum over all samples, steps and bits of -log p(y | x); logits [M, outputs]."""
+    if batch.kind is Kind.PATTERN:
+        # -y log s(z) - (1 - y) log(1 - s(z)) = softplus(z) - y z: two passes instead of six.
+        losses = functional.softplus(logits) - batch.targets * logits
+        if batch.complete:
+            return losses.sum()
+        return losses[batch.targets >= 0].sum()
+    return functional.cross_entropy(logits, batch.targets, ignore_index=-1, reduction="sum")
+
+
+def hits(logits: Tensor, batch: Batch) -> tuple[int, int]:
+    """How many answers are right (bits: logit >= 0; classes: argmax), and how many are asked."""
+    if batch.kind is Kind.PATTERN:
+        right = (logits >= 0) == (batch.targets > 0)
+    else:
+        right = logits.argmax(1) == batch.targets
+    asked = batch.targets >= 0
+    return int((right & asked).sum()), int(asked.sum())
+
+
+def draw(logits: Tensor, batch: Batch, generator: torch.Generator) -> Tensor:
+    """Targets drawn from the network's own prediction; what is not asked stays -1."""
+    if batch.kind is Kind.PATTERN:
+        chance = torch.rand(logits.shape, generator=generator, dtype=logits.dtype)
+        drawn = (chance.to(logits.device) < logits.sigmoid()).to(batch.targets.dtype)
+    else:
+        chosen = torch.multinomial(logits.softmax(1).cpu(), 1, generator=generator)
+        drawn = chosen[:, 0].to(batch.targets.device)
+    return torch.where(batch.targets < 0, batch.targets, drawn)

@@ -1,0 +1,102 @@
+"""Small networks and data for the tests, and oracles written with torch.nn alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from perdure.benchmarks.task import Kind, Sequences
+from perdure.networks.batch import Batch, Data
+from perdure.networks.initialise import initialise
+from perdure.networks.layout import Weights
+from perdure.networks.network import Architecture, Network
+from perdure.randomness import generator
+
+
+def sequences(
+    kind: Kind, count: int, steps: int, inputs: int, outputs: int, *, ragged: bool, seed: int = 0
+) -> Sequences:
+    """Random sequences of any kind; some targets are not asked where the kind allows it."""
+    source = np.random.default_rng(seed)
+    pattern = min(2, steps)
+    lowest = pattern if kind is Kind.PATTERN else 1
+    lengths = source.integers(lowest, steps + 1, count) if ragged else np.full(count, steps)
+    x = source.normal(size=(count, steps, inputs))
+    if kind is Kind.PATTERN:
+        y = source.integers(0, 2, (count, pattern, outputs))
+        y[source.random(y.shape) < 0.1] = -1
+    elif kind is Kind.LABEL:
+        y = source.integers(0, outputs, count)
+    else:
+        y = source.integers(0, outputs, (count, steps))
+        y[source.random(y.shape) < 0.1] = -1
+        y[np.arange(steps) >= lengths[:, None]] = -1
+    return Sequences(kind, x, y, lengths)
+
+
+def random_weights(network: Network, seed: int = 0, dtype: torch.dtype = torch.float64) -> Weights:
+    """Initial weights of a network in the given precision."""
+    drawn = initialise(network.layout, network.architecture, generator(seed, "test"))
+    return {name: weight.to(dtype) for name, weight in drawn.items()}
+
+
+def whole(data: Sequences, dtype: torch.dtype = torch.float64) -> Batch:
+    """All sequences as one batch."""
+    return Data(data, dtype=dtype).batch(slice(None))
+
+
+def oracle_logits(network: Network, weights: Weights, x: Tensor, task: int) -> Tensor:
+    """Logits [T, outputs] of ONE unpadded sequence x [T, F], by torch.nn modules."""
+    architecture: Architecture = network.architecture
+    rows = x[:, None]
+    if architecture.task_identity:
+        identity = torch.zeros(len(x), 1, network.tasks, dtype=x.dtype)
+        identity[..., task] = 1
+        rows = torch.cat([rows, identity], dim=-1)
+    for index in range(len(architecture.before)):
+        rows = _linear(weights, f"before.{index}.", "", rows).tanh()
+    module = {"elman": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}[architecture.cell]
+    for index, units in enumerate(architecture.hidden):
+        layer = module(rows.shape[-1], units, bidirectional=architecture.bidirectional).to(x.dtype)
+        for direction in network.directions:
+            for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+                suffix = "_l0_reverse" if direction else "_l0"
+                value = weights[f"recurrent.{index}.{direction}{name}"]
+                layer.get_parameter(name + suffix).data.copy_(value)
+        rows = layer(rows)[0]
+        if architecture.cell == "elman":
+            halves = rows.split(units, dim=-1)
+            rows = torch.cat(
+                [
+                    _linear(weights, f"recurrent.{index}.{direction}", "_ho", half).tanh()
+                    for direction, half in zip(network.directions, halves, strict=True)
+                ],
+                dim=-1,
+            )
+    for index in range(len(architecture.after)):
+        rows = _linear(weights, f"after.{index}.", "", rows).tanh()
+    return _linear(weights, network.head(task) + ".", "", rows)[:, 0]
+
+
+def _linear(weights: Weights, prefix: str, suffix: str, rows: Tensor) -> Tensor:
+    return rows @ weights[f"{prefix}weight{suffix}"].T + weights[f"{prefix}bias{suffix}"]
+
+
+@torch.no_grad()
+def oracle_answers(network: Network, weights: Weights, data: Sequences, task: int) -> list[Tensor]:
+    """For each sequence the logits at the steps that are asked, computed without any padding."""
+    answers = []
+    for x, length in zip(data.x, data.lengths, strict=True):
+        logits = oracle_logits(network, weights, torch.tensor(x[:length]), task)
+        count = {Kind.TAGS: length, Kind.LABEL: 1, Kind.PATTERN: min(2, x.shape[0])}[data.kind]
+        answers.append(logits[length - count :])
+    return answers
+
+
+def by_sequence(logits: Tensor, batch: Batch, data: Sequences) -> list[Tensor]:
+    """The rows of our logits, sequence by sequence, without padding."""
+    padded = batch.answers.unpack(logits)
+    if data.kind is Kind.TAGS:
+        return [rows[:length] for rows, length in zip(padded, data.lengths, strict=True)]
+    return list(padded)

@@ -1,0 +1,176 @@
+"""The batched Fisher equals a brute-force loop in float64, for every network, target and estimator."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from helpers import oracle_logits, random_weights, sequences
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_networks import architectures
+from torch.nn import functional
+
+from perdure.benchmarks.task import Kind
+from perdure.errors import PerdureError
+from perdure.networks.fisher import fisher
+from perdure.networks.network import Architecture, Network
+from perdure.randomness import generator
+
+
+def answers_of(network, weights, data, n, task):
+    """Differentiable logits [P, outputs] of sequence n, by our network on it alone (tested elsewhere)."""
+    from helpers import whole
+
+    one = type(data)(data.kind, data.x[n : n + 1, : data.lengths[n]], data.y[n : n + 1], data.lengths[n : n + 1])
+    if data.kind is Kind.TAGS:
+        one = type(data)(one.kind, one.x, one.y[:, : data.lengths[n]], one.lengths)
+    return network(weights, whole(one), task), torch.tensor(one.y[0])
+
+
+def log_likelihood(kind, logits, y):
+    """log p(y | x) of one sequence; what is not asked does not count."""
+    if kind is Kind.PATTERN:
+        losses = functional.binary_cross_entropy_with_logits(
+            logits, y.clamp(min=0).to(logits.dtype), reduction="none"
+        )
+        return -(losses * (y >= 0)).sum()
+    return -functional.cross_entropy(logits, y.reshape(-1), ignore_index=-1, reduction="sum")
+
+
+def brute_force(network, weights, data, task, estimator):
+    """Mean of squared gradients, sample by sample; the expectation by listing all joint targets."""
+    leaves = {name: weight.clone().requires_grad_() for name, weight in weights.items()}
+    totals = {name: torch.zeros_like(weight) for name, weight in weights.items()}
+    for n in range(len(data)):
+        logits, y = answers_of(network, leaves, data, n, task)
+        for chance, target in targets(data.kind, logits.detach(), y, estimator):
+            value = log_likelihood(data.kind, logits, target)
+            gradients = torch.autograd.grad(
+                value, list(leaves.values()), retain_graph=True, allow_unused=True
+            )
+            for name, gradient in zip(leaves, gradients, strict=True):
+                if gradient is not None:
+                    totals[name] += chance * gradient.square() / len(data)
+    return totals
+
+
+def targets(kind, logits, y, estimator):
+    """(probability, y): the true one, or every joint assignment of the asked bits or classes."""
+    if estimator == "empirical":
+        yield 1.0, y
+        return
+    flat = y.reshape(-1)
+    asked = (flat >= 0).nonzero()[:, 0].tolist()
+    options = range(2) if kind is Kind.PATTERN else range(logits.shape[1])
+    for choice in itertools.product(options, repeat=len(asked)):
+        target = flat.clone()
+        target[asked] = torch.tensor(choice, dtype=target.dtype)
+        target = target.view(y.shape)
+        yield float(log_likelihood(kind, logits, target).exp()), target
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    architecture=architectures,
+    kind=st.sampled_from(list(Kind)),
+    ragged=st.booleans(),
+    shape=st.tuples(st.integers(1, 7), st.integers(1, 6), st.integers(1, 4)),
+    seed=st.integers(0, 99),
+)
+def test_empirical_equals_the_loop(architecture, kind, ragged, shape, seed):
+    count, steps, inputs = shape
+    network = Network(architecture, inputs, (3, 3))
+    data = sequences(kind, count, steps, inputs, 3, ragged=ragged, seed=seed)
+    weights = random_weights(network, seed)
+    ours = fisher(network, weights, data, task=1)
+    oracle = brute_force(network, weights, data, 1, "empirical")
+    for name, value in ours.items():
+        torch.testing.assert_close(value, oracle[name], rtol=1e-10, atol=1e-14)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    architecture=architectures,
+    kind=st.sampled_from(list(Kind)),
+    ragged=st.booleans(),
+    shape=st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 3)),
+    seed=st.integers(0, 99),
+)
+def test_exact_equals_the_expectation_over_all_joint_targets(architecture, kind, ragged, shape, seed):
+    count, steps, inputs = shape
+    network = Network(architecture, inputs, (2, 2))
+    data = sequences(kind, count, steps, inputs, 2, ragged=ragged, seed=seed)
+    weights = random_weights(network, seed)
+    ours = fisher(network, weights, data, task=1, estimator="exact")
+    oracle = brute_force(network, weights, data, 1, "exact")
+    for name, value in ours.items():
+        torch.testing.assert_close(value, oracle[name], rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("cell", ["elman", "lstm", "gru"])
+def test_sampled_equals_the_loop_on_the_drawn_targets_and_tends_to_exact(kind, cell):
+    network = Network(Architecture(cell=cell, hidden=(3,)), 2, (2,))
+    data = sequences(kind, 3, 4, 2, 2, ragged=True, seed=1)
+    weights = random_weights(network)
+    exact = fisher(network, weights, data, estimator="exact")
+    rounds = 600
+    mean = {name: torch.zeros_like(value) for name, value in exact.items()}
+    chance = generator(0, "fisher")
+    for _ in range(rounds):
+        drawn = fisher(network, weights, data, estimator="sampled", generator=chance)
+        for name, value in drawn.items():
+            mean[name] += value / rounds
+    largest = max(float(value.max()) for value in exact.values())
+    for name, value in exact.items():
+        assert float((mean[name] - value).abs().max()) < 0.15 * largest
+
+
+def test_many_samples_in_several_passes_and_blocks(monkeypatch):
+    """Cut into passes and blocks at every size, the result stays the same."""
+    network = Network(Architecture(cell="lstm", hidden=(4,), after=(3,)), 2, (3,))
+    data = sequences(Kind.TAGS, 23, 5, 2, 3, ragged=True)
+    weights = random_weights(network)
+    whole = fisher(network, weights, data)
+    for block, widest in ((1, 1), (40, 3), (10_000, 7)):
+        monkeypatch.setattr("perdure.networks.fisher.BLOCK", block)
+        monkeypatch.setattr("perdure.networks.fisher.WIDEST", widest)
+        for name, value in fisher(network, weights, data).items():
+            torch.testing.assert_close(value, whole[name], rtol=1e-12, atol=1e-16)
+
+
+def test_a_subset_is_the_fisher_of_those_samples():
+    network = Network(Architecture(hidden=(4,)), 2, (3,))
+    data = sequences(Kind.LABEL, 20, 5, 2, 3, ragged=True)
+    weights = random_weights(network)
+    ours = fisher(network, weights, data, samples=6, generator=generator(3, "fisher"))
+    chosen = torch.randperm(20, generator=generator(3, "fisher"))[:6].numpy()
+    part = type(data)(data.kind, data.x[chosen], data.y[chosen], data.lengths[chosen])
+    for name, value in fisher(network, weights, part).items():
+        torch.testing.assert_close(ours[name], value)
+
+
+def test_unused_heads_are_zero_and_faults_are_named():
+    network = Network(Architecture(hidden=(4,)), 2, (3, 3))
+    data = sequences(Kind.LABEL, 4, 5, 2, 3, ragged=False)
+    weights = random_weights(network)
+    values = fisher(network, weights, data, task=1)
+    assert not values["head.0.weight"].any()
+    assert values["head.1.weight"].any()
+    with pytest.raises(PerdureError, match="did you mean 'empirical'"):
+        fisher(network, weights, data, estimator="empirial")
+    with pytest.raises(PerdureError, match="generator"):
+        fisher(network, weights, data, estimator="sampled")
+
+
+def test_the_loop_itself_agrees_with_torch_nn():
+    """The oracle's logits come from our network; check them once more against torch.nn."""
+    network = Network(Architecture(cell="gru", hidden=(4,), bidirectional=True), 3, (2,))
+    data = sequences(Kind.TAGS, 3, 5, 3, 2, ragged=True)
+    weights = random_weights(network)
+    for n, length in enumerate(data.lengths):
+        ours, _ = answers_of(network, weights, data, n, 0)
+        oracle = oracle_logits(network, weights, torch.tensor(data.x[n, :length]), 0)
+        torch.testing.assert_close(ours, oracle)

@@ -1,0 +1,190 @@
+"""Networks equal torch.nn modules run on each sequence by itself, gradients too."""
+
+from __future__ import annotations
+
+
+
+import pytest
+import torch
+from helpers import by_sequence, oracle_answers, random_weights, sequences, whole
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional
+
+from perdure.benchmarks.task import Kind
+from perdure.errors import PerdureError
+from perdure.networks.initialise import initialise
+from perdure.networks.network import Architecture, Network
+from perdure.networks.packing import pack_lengths
+from perdure.networks.targets import hits, negative_log_likelihood
+from perdure.randomness import generator
+
+architectures = st.builds(
+    Architecture,
+    cell=st.sampled_from(["elman", "lstm", "gru"]),
+    hidden=st.lists(st.integers(1, 5), min_size=1, max_size=2).map(tuple),
+    bidirectional=st.booleans(),
+    before=st.lists(st.integers(1, 4), max_size=1).map(tuple),
+    after=st.lists(st.integers(1, 4), max_size=2).map(tuple),
+    heads=st.sampled_from(["multi", "single"]),
+    task_identity=st.booleans(),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    architecture=architectures,
+    kind=st.sampled_from(list(Kind)),
+    ragged=st.booleans(),
+    shape=st.tuples(st.integers(1, 6), st.integers(1, 6), st.integers(1, 4)),
+    seed=st.integers(0, 99),
+)
+def test_logits_and_gradients_equal_torch_nn(architecture, kind, ragged, shape, seed):
+    count, steps, inputs = shape
+    network = Network(architecture, inputs, (3, 3))
+    data = sequences(kind, count, steps, inputs, 3, ragged=ragged, seed=seed)
+    weights = random_weights(network, seed)
+    for weight in weights.values():
+        weight.requires_grad_()
+    batch = whole(data)
+    ours = by_sequence(network(weights, batch, 1), batch, data)
+    theirs = oracle_answers(network, {n: w.detach() for n, w in weights.items()}, data, 1)
+    for mine, oracle in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, oracle, rtol=1e-9, atol=1e-11)
+    # Finite differences of the loss, in a random direction of weight space.
+    direction = {n: torch.randn_like(w) for n, w in weights.items()}
+    loss = negative_log_likelihood(network(weights, batch, 1), batch)
+    if not loss.requires_grad:
+        return
+    gradients = torch.autograd.grad(loss, list(weights.values()), allow_unused=True)
+    slope = sum(
+        float((g * d).sum())
+        for g, d in zip(gradients, direction.values(), strict=True)
+        if g is not None
+    )
+
+    def at(step: float) -> float:
+        moved = {n: (w + step * direction[n]).detach() for n, w in weights.items()}
+        return float(negative_log_likelihood(network(moved, batch, 1), batch))
+
+    numeric = (at(1e-5) - at(-1e-5)) / 2e-5
+    assert slope == pytest.approx(numeric, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("cell", ["elman", "lstm", "gru"])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_single_precision_equals_torch_nn(cell, bidirectional):
+    network = Network(Architecture(cell=cell, hidden=(32,), bidirectional=bidirectional), 8, (7,))
+    data = sequences(Kind.PATTERN, 16, 11, 8, 7, ragged=False)
+    weights = random_weights(network, dtype=torch.float32)
+    batch = whole(data, torch.float32)
+    ours = by_sequence(network(weights, batch, 0), batch, data)
+    data32 = type(data)(data.kind, data.x.astype("float32"), data.y, data.lengths)
+    for mine, oracle in zip(ours, oracle_answers(network, weights, data32, 0), strict=True):
+        torch.testing.assert_close(mine, oracle, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_fused_kernels_equal_our_sweeps(cell, bidirectional):
+    """Uniform batches take torch's kernels; a tape forces our sweeps."""
+    network = Network(Architecture(cell=cell, hidden=(6, 5), bidirectional=bidirectional), 4, (3,))
+    weights = random_weights(network)
+    batch = whole(sequences(Kind.TAGS, 5, 7, 4, 3, ragged=False))
+    torch.testing.assert_close(
+        network(weights, batch, 0), network(weights, batch, 0, []), rtol=1e-10, atol=1e-12
+    )
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=12))
+def test_packing_keeps_every_valid_step_and_nothing_else(lengths):
+    packing = pack_lengths(torch.tensor(lengths))
+    padded = torch.arange(1, 1 + len(lengths) * max(lengths)).view(len(lengths), -1)
+    rows = packing.pack(padded)
+    assert len(rows) == sum(lengths) == packing.offsets[-1]
+    valid = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+    assert torch.equal(packing.unpack(rows), padded * valid)
+    last = rows[packing.last(1)]
+    assert last.tolist() == [padded[n, length - 1].item() for n, length in enumerate(lengths)]
+
+
+def test_padding_changes_nothing():
+    """Whatever stands beyond the ends of sequences, logits stay the same bit for bit."""
+    network = Network(Architecture(cell="lstm", hidden=(6,), bidirectional=True), 4, (3,))
+    weights = random_weights(network)
+    data = sequences(Kind.TAGS, 6, 8, 4, 3, ragged=True)
+    dirty = data.x.copy()
+    for x, length in zip(dirty, data.lengths, strict=True):
+        x[length:] = 1e6
+    clean_logits = network(weights, whole(data), 0)
+    dirty_logits = network(weights, whole(type(data)(data.kind, dirty, data.y, data.lengths)), 0)
+    assert torch.equal(clean_logits, dirty_logits)
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_loss_and_hits_equal_a_loop(kind):
+    network = Network(Architecture(cell="gru", hidden=(4,)), 3, (4,))
+    data = sequences(kind, 9, 6, 3, 4, ragged=True)
+    weights, batch = random_weights(network), whole(data)
+    logits = network(weights, batch, 0)
+    loss, right, asked = 0.0, 0, 0
+    for n, answer in enumerate(oracle_answers(network, weights, data, 0)):
+        target = torch.tensor(data.y[n])
+        if kind is Kind.PATTERN:
+            for z, y in zip(answer.flatten(), target.flatten(), strict=True):
+                if y >= 0:
+                    chance = torch.sigmoid(z)
+                    loss -= float(torch.log(chance if y == 1 else 1 - chance))
+                    right += int((z >= 0) == (y == 1))
+                    asked += 1
+        else:
+            for z, y in zip(answer, target.reshape(-1)[: len(answer)], strict=True):
+                if y >= 0:
+                    loss += float(functional.cross_entropy(z, y))
+                    right += int(z.argmax() == y)
+                    asked += 1
+    assert float(negative_log_likelihood(logits, batch)) == pytest.approx(loss, rel=1e-10)
+    assert hits(logits, batch) == (right, asked)
+
+
+def test_parameter_counts_are_the_papers():
+    """Counts that the original reports for its main networks."""
+    def count(inputs, outputs, **choices):
+        return Network(Architecture(**choices), inputs, outputs).layout.size
+
+    assert count(8, (7,) * 5) == 142_883
+    assert count(8, (7,) * 5, heads="single") == 135_687
+    assert count(8, (7,) * 10) == 151_878
+    assert count(4, (2,) * 5, cell="lstm") == 270_858
+    assert count(128, (10,) * 10, cell="lstm", hidden=32) == 24_036
+    assert count(64, (17,) * 20, cell="lstm", hidden=32, bidirectional=True) == 47_188
+
+
+def test_initialisations():
+    for rule, bound in (("original", 0.5), ("torch", 1 / 16)):
+        architecture = Architecture(cell="lstm", initialisation=rule)
+        network = Network(architecture, 4, (2,))
+        weights = initialise(network.layout, architecture, generator(0, "w"))
+        weight = weights["recurrent.0.weight_ih"]
+        assert bound * 0.98 < weight.abs().max() <= bound
+        assert weights["recurrent.0.bias_ih"].abs().max() <= bound
+        assert weights["head.0.weight"].abs().max() <= 1 / 16
+    architecture = Architecture(cell="lstm", hidden=(20,), orthogonal=True)
+    network = Network(architecture, 4, (2,))
+    weights = initialise(network.layout, architecture, generator(0, "w"))
+    for block in network.recurrent_matrices(weights):
+        torch.testing.assert_close(block @ block.T, torch.eye(20), rtol=0, atol=1e-5)
+    assert len(network.recurrent_matrices(weights)) == 4
+
+
+def test_layout_splits_and_joins():
+    network = Network(Architecture(cell="gru", hidden=(3, 2), after=(4,)), 5, (2, 3))
+    vector = torch.arange(network.layout.size, dtype=torch.float64)
+    weights = network.layout.split(vector)
+    assert {n: tuple(w.shape) for n, w in weights.items()} == network.layout.shapes
+    assert torch.equal(network.layout.join(weights), vector)
+
+
+def test_single_head_needs_equal_outputs():
+    with pytest.raises(PerdureError, match="single head"):
+        Network(Architecture(heads="single"), 3, (2, 4))
