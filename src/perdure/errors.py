@@ -16,6 +16,9 @@ class PerdureError(Exception):
 class Interrupted(PerdureError):
     """The run was asked to stop; its checkpoint is on disk."""
 
+    code = 2
+    """Exit code; Ctrl-C has 130."""
+
 
 def unknown(what: str, given: str, known: Iterable[str]) -> PerdureError:
     """The error for a name that does not exist, with the nearest one that does."""

@@ -72,6 +72,7 @@ class Network:
         self.inputs = inputs
         self.outputs = tuple(outputs)
         self.cell = CELLS[architecture.cell]
+        self._narrow: dict[tuple[tuple[int, ...], ...], Network] = {}
 
     @property
     def tasks(self) -> int:
@@ -140,20 +141,21 @@ class Network:
         named = [group for axes in self.layout.axes.values() for axis in axes for group in axis.groups]
         return {name: size for name, size in named if not name.startswith(("input", "head"))}
 
-    def narrowed(self, kept: Mapping[str, Tensor]) -> Network:
-        """The sub-network in which each layer keeps as many units as `kept` lists for it."""
+    def narrowed(self, kept: Mapping[str, int]) -> Network:
+        """The sub-network in which each layer has as many units as `kept` says."""
+        parts = {"before": "before", "hidden": "recurrent", "after": "after"}
         sizes = {
-            part: tuple(
-                len(kept.get(f"{part}.{index}", range(units))) for index, units in enumerate(all_units)
+            field: tuple(
+                kept.get(f"{part}.{index}", units)
+                for index, units in enumerate(getattr(self.architecture, field))
             )
-            for part, all_units in (
-                ("before", self.architecture.before),
-                ("after", self.architecture.after),
-                ("recurrent", self.architecture.hidden),
-            )
+            for field, part in parts.items()
         }
-        sizes["hidden"] = sizes.pop("recurrent")
-        return Network(self.architecture.model_copy(update=sizes), self.inputs, self.outputs)
+        key = tuple(sizes.values())
+        if key not in self._narrow:
+            architecture = self.architecture.model_copy(update=sizes)
+            self._narrow[key] = Network(architecture, self.inputs, self.outputs)
+        return self._narrow[key]
 
     def recurrent_matrices(self, weights: Weights) -> list[Tensor]:
         """Every hidden-to-hidden matrix [H, H]; an LSTM or GRU has one for each gate."""

@@ -1,0 +1,66 @@
+"""The command line: thin, lazy, and plain about mistakes.
+
+Sections and fields of the config are its options, so a new piece has options without an edit here.
+torch takes seconds to import; nothing here imports it before it is needed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from perdure.errors import Interrupted, PerdureError, unknown
+
+USAGE = """\
+perdure: continual learning for recurrent networks and sequential data
+
+  perdure list                          what there is: benchmarks, methods, scales
+  perdure run BENCHMARK METHOD [...]    learn the tasks one after the other; see perdure run --help
+  perdure show [RUN]                    a run's accuracy matrix, or all runs; see perdure show --help
+
+Try: perdure run permuted-copy fine-tuning
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(USAGE, end="")
+        return 0
+    if words[0] == "--version":
+        from importlib.metadata import version
+
+        print(f"perdure {version('perdure')}")
+        return 0
+    try:
+        return _command(words[0], words[1:])
+    except Interrupted as stop:
+        print(f"perdure: {stop}", file=sys.stderr)
+        return stop.code
+    except PerdureError as error:
+        print(f"perdure: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("perdure: Stopped; the same command continues from the last checkpoint.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output went away, as `head` does
+        sys.stderr.close()
+        return 0
+
+
+def _command(name: str, words: list[str]) -> int:
+    """Hand over to the command's module, which is imported only now."""
+    if name == "list":
+        from perdure.commands.listing import listing as command
+    elif name == "run":
+        from perdure.commands.running import running as command
+    elif name == "show":
+        from perdure.commands.showing import showing as command
+    else:
+        raise unknown("command", name, ("list", "run", "show"))
+    return command(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

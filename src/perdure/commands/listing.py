@@ -1,0 +1,39 @@
+"""perdure list: what there is."""
+
+from __future__ import annotations
+
+from perdure.commands.words import check_names, parse
+from perdure.methods import COMBINATIONS, METHODS
+
+HELP = """\
+perdure list: benchmarks, methods and scales
+"""
+
+
+def listing(words: list[str]) -> int:
+    """Print what there is."""
+    read = parse(words, flags=())
+    check_names(read.options, ())
+    if read.help:
+        print(HELP, end="")
+        return 0
+    from perdure.benchmarks.task import Benchmark
+    from perdure.options import discover
+
+    print("Benchmarks")
+    for name, kind in sorted(discover("perdure.benchmarks", Benchmark).items()):
+        print(f"  {name:<22}{_first_line(kind.__doc__)}")
+    print("\nMethods (combine with +)")
+    for name, method in METHODS.items():
+        print(f"  {name:<22}{method.about}")
+    for name in COMBINATIONS:
+        print(f"  {name:<22}both together")
+    print("\nScales (--scale)")
+    print("  smoke                 seconds: does it run?")
+    print("  laptop                minutes: the paper's accuracy, by early stopping (the default)")
+    print("  paper                 the paper's sizes, iterations and hyper-parameters")
+    return 0
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().splitlines()[0].rstrip(".")

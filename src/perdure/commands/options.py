@@ -1,0 +1,33 @@
+"""The help for all options of a run, made from the config's own fields."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from perdure.config import preset, preset_sources, sections
+
+
+def print_options(benchmark: str, method: str, scale: str) -> None:
+    """Print every option with its default at this scale and what it means."""
+    chosen = preset(benchmark, method, scale, {})
+    print(f"Options of {benchmark} with {method}; defaults are those of --scale {scale}.")
+    for source in preset_sources(benchmark, method, scale):
+        print(textwrap.fill(f"Settings: {source}", 100))
+    for section, kind in sections(benchmark, method).items():
+        if not kind.model_fields:
+            continue
+        print(f"\n{section}: {(kind.__doc__ or '').strip().splitlines()[0]}")
+        for name, field in kind.model_fields.items():
+            value = _text(chosen.get(f"{section}.{name}", field.default))
+            line = f"  --{section}.{name} {value}"
+            about = textwrap.fill(
+                field.description or "", 100, initial_indent=" " * 6, subsequent_indent=" " * 6
+            )
+            print(f"{line}\n{about}")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (tuple, list)):
+        return ",".join(str(part) for part in value) or "()"
+    return str(value).lower() if isinstance(value, bool) or value is None else str(value)

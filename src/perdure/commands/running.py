@@ -1,0 +1,141 @@
+"""perdure run: learn the tasks of a benchmark with a method, for one or several seeds."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perdure.commands.words import Words, check_names, choice, parse, whole_number
+from perdure.errors import PerdureError
+
+if TYPE_CHECKING:
+    from perdure.config import Config
+    from perdure.run import Done
+
+HELP = """\
+perdure run BENCHMARK METHOD: learn a benchmark's tasks one after the other
+
+  BENCHMARK            such as permuted-copy; perdure list names all
+  METHOD               such as fine-tuning, or parts joined by + such as masking+si
+
+  --seed S             seed of the run (default: 0)
+  --seeds N            run the seeds 0 to N-1 instead
+  --scale SCALE        smoke (seconds), laptop (default, minutes) or paper (the paper's settings)
+  --workers N          processes, of one thread each (default: 1)
+  --runs DIR           folder of records (default: runs)
+  --device DEVICE      auto, cpu or cuda (default: auto)
+  --plot FILE          draw the accuracy matrix (.png, .pdf or .svg; one seed only)
+  --json               one JSON object a run on standard output, progress on standard error
+  --force              run again even if there is a finished record
+
+perdure run BENCHMARK METHOD --help lists every option of the benchmark, the network and the method.
+A run that was stopped continues where it was when the same command is given again.
+"""
+
+FLAGS = ("json", "force")
+GENERAL = (*FLAGS, "seed", "seeds", "scale", "workers", "runs", "device", "plot", "save-every")
+
+
+def running(words: list[str]) -> int:
+    """Parse, run, print."""
+    read = parse(words, FLAGS, _bare_options(words))
+    if len(read.positional) < 2:
+        if read.help:
+            print(HELP, end="")
+            return 0
+        raise PerdureError("perdure run needs a BENCHMARK and a METHOD; perdure list names them.")
+    if len(read.positional) > 2:
+        raise PerdureError(
+            f"perdure run takes two names, but '{read.positional[2]}' follows them; "
+            f"options begin with two dashes."
+        )
+    from perdure.config import SCALES, option_names, sections
+
+    known = option_names(sections(*read.positional))
+    scale = choice(read.options, "scale", SCALES, "laptop")
+    if read.help:
+        from perdure.commands.options import print_options
+
+        print(HELP)
+        print_options(*read.positional, scale)
+        return 0
+    check_names(read.options, [*GENERAL, *known])
+    configs = _configs(read, scale)
+    if "plot" in read.options and len(configs) > 1:
+        raise PerdureError("--plot draws one run; give --seed instead of --seeds.")
+    from perdure.commands.executing import execute
+
+    done = execute(
+        configs,
+        Path(read.options.get("runs", "runs")),
+        workers=whole_number(read.options, "workers", 1, 1),
+        device=_device(choice(read.options, "device", ("auto", "cpu", "cuda"), "auto")),
+        force="force" in read.options,
+        save_every=float(read.options.get("save-every", 20)),
+    )
+    _print(done, read)
+    return 0
+
+
+def _bare_options(words: list[str]) -> list[str]:
+    """Names of on/off options, which may stand without a value; needs the two names to be valid."""
+    names = [word for word in words if not word.startswith("-")][:2]
+    if len(names) < 2 or not any(word.startswith("--") and "." in word for word in words):
+        return []
+    from perdure.config import sections
+
+    return [
+        f"{section}.{field}"
+        for section, kind in sections(*names).items()
+        for field, about in kind.model_fields.items()
+        if about.annotation is bool
+    ]
+
+
+def _configs(read: Words, scale: str) -> list[Config]:
+    """One config for each seed."""
+    from perdure.config import build
+
+    if "seed" in read.options and "seeds" in read.options:
+        raise PerdureError("Give --seed S for one run or --seeds N for several, not both.")
+    seeds = [whole_number(read.options, "seed", 0, 0)]
+    if "seeds" in read.options:
+        seeds = list(range(whole_number(read.options, "seeds", 1, 1)))
+    values: dict[str, Any] = {
+        name: None if value.lower() == "none" else value
+        for name, value in read.options.items()
+        if name not in GENERAL
+    }
+    return [build(*read.positional, scale=scale, seed=seed, **values) for seed in seeds]
+
+
+def _device(name: str) -> str:
+    import torch
+
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and not torch.cuda.is_available():
+        raise PerdureError("--device cuda: no CUDA device was found; use --device cpu.")
+    return name
+
+
+def _print(done: list[Done], read: Words) -> None:
+    from perdure.report.tables import accuracy_table, show, summary
+
+    if "json" in read.options:
+        for one in done:
+            print(json.dumps(one.record.json), flush=True)
+    elif len(done) == 1:
+        show(accuracy_table(done[0].record))
+    if "json" not in read.options:
+        show(summary([one.record for one in done]))
+        for one in done:
+            show(f"Record: {os.path.relpath(one.folder)}" + (" (finished before)" if one.found else ""))
+    if "plot" in read.options:
+        from perdure.report.figures import draw_accuracy
+
+        draw_accuracy(done[0].record, Path(read.options["plot"]))
+        print(f"Figure: {read.options['plot']}", file=sys.stderr)

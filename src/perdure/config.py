@@ -1,0 +1,186 @@
+"""The whole description of a run: frozen, validated, hashable, and what its scale presets are.
+
+A config is sections (benchmark, network, weights, penalties, training) and a seed. Presets are data:
+`presets/BENCHMARK.toml` gives values for each method at each scale, with their source.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from typing import Any
+
+from perdure.benchmarks.task import Benchmark
+from perdure.errors import PerdureError, unknown
+from perdure.learning.training import Training
+from perdure.methods import Method, compose
+from perdure.networks.network import Architecture
+from perdure.options import Options, find, validated
+from perdure.penalties.penalty import Penalty
+from perdure.weights.source import WeightSource
+
+SCALES = ("smoke", "laptop", "paper")
+"""smoke: seconds; laptop: the paper's accuracy in minutes; paper: its sizes and iterations."""
+
+REVISION = 1
+"""Raised when the same config begins to give other numbers, so that old records are not taken for new."""
+
+ALWAYS = ("orthogonal",)
+"""Penalties that every method may use."""
+
+Values = dict[str, Any]
+"""Option values by dotted name, such as training.iterations."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """One run."""
+
+    benchmark: Benchmark
+    method: str
+    network: Architecture
+    weights: WeightSource
+    penalties: Mapping[str, Penalty]
+    training: Training
+    seed: int
+
+    @property
+    def together(self) -> bool:
+        """Whether all tasks are learnt in one phase."""
+        return compose(self.method).together
+
+    @cached_property
+    def json(self) -> dict[str, Any]:
+        """As plain data; `from_json` reads it back."""
+        return {
+            "revision": REVISION,
+            "benchmark": {"name": self.benchmark.name, **self.benchmark.model_dump(mode="json")},
+            "method": self.method,
+            "network": self.network.model_dump(mode="json"),
+            "weights": {"name": self.weights.name, **self.weights.model_dump(mode="json")},
+            "penalties": {
+                name: penalty.model_dump(mode="json") for name, penalty in self.penalties.items()
+            },
+            "training": self.training.model_dump(mode="json"),
+            "seed": self.seed,
+        }
+
+    @cached_property
+    def hash(self) -> str:
+        """16 hexadecimal digits that stand for this config."""
+        text = json.dumps(self.json, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def sections(benchmark: str, method: str) -> dict[str, type[Options]]:
+    """The option classes of a run, by section name."""
+    parts: Method = compose(method)
+    penalties = [*ALWAYS, *parts.penalties]
+    return {
+        "benchmark": find("perdure.benchmarks", Benchmark, benchmark),
+        "network": Architecture,
+        "weights": find("perdure.weights", WeightSource, parts.weights),
+        **{f"penalties.{name}": find("perdure.penalties", Penalty, name) for name in penalties},
+        "training": Training,
+    }
+
+
+def build(benchmark: str, method: str, *, scale: str = "laptop", seed: int = 0, **given: Any) -> Config:
+    """A config from the presets of a scale and given values.
+
+    Values are written as on the command line, with `__` or in a mapping for the dots:
+    `build("permuted-copy", "si", training__iterations=500)` or `**{"training.iterations": 500}`.
+    """
+    if scale not in SCALES:
+        raise unknown("scale", scale, SCALES)
+    if not isinstance(seed, int) or seed < 0:
+        raise PerdureError(f"seed: must be a whole number from 0 on (given: {seed!r}).")
+    kinds = sections(benchmark, method)
+    values: Values = {name.replace("__", "."): value for name, value in given.items()}
+    merged = preset(benchmark, method, scale, values) | values
+    parts: dict[str, Values] = {section: {} for section in kinds}
+    for name, value in merged.items():
+        section, _, field = name.rpartition(".")
+        if section not in parts or field not in kinds[section].model_fields:
+            raise unknown("option", name, option_names(kinds))
+        parts[section][field] = value
+    made = {section: validated(kind, parts[section], section) for section, kind in kinds.items()}
+    penalties = {
+        section.removeprefix("penalties."): made.pop(section)
+        for section in list(made)
+        if section.startswith("penalties.")
+    }
+    return Config(method=method, penalties=penalties, seed=seed, **made)  # type: ignore[arg-type]
+
+
+def option_names(kinds: Mapping[str, type[Options]]) -> list[str]:
+    """Dotted names of all options."""
+    return [f"{section}.{field}" for section, kind in kinds.items() for field in kind.model_fields]
+
+
+def from_json(data: Mapping[str, Any]) -> Config:
+    """The config that `Config.json` wrote."""
+    if data["revision"] != REVISION:
+        raise PerdureError(
+            f"This config is of revision {data['revision']}, this version writes {REVISION}; run it anew."
+        )
+    penalties = {f"penalties.{name}": values for name, values in data["penalties"].items()}
+    flat: dict[str, Values] = {
+        **{section: data[section] for section in ("benchmark", "network", "weights", "training")},
+        **penalties,
+    }
+    given = {
+        f"{section}.{field}": value
+        for section, values in flat.items()
+        for field, value in values.items()
+        if field != "name"
+    }
+    return build(data["benchmark"]["name"], data["method"], seed=data["seed"], **given)
+
+
+def preset(benchmark: str, method: str, scale: str, given: Values) -> Values:
+    """Values for a scale: those for all methods, then for each part of the method's name, then the whole.
+
+    A `variant` of a preset counts only where the options that it names have the values it names.
+    """
+    tables = read_presets(benchmark)
+    known = option_names(sections(benchmark, method))
+    result: Values = {}
+    names = ["all", *method.split("+")] if "+" in method else ["all"]
+    for name in [*names, method]:
+        table = tables.get(name, {}).get(scale, {})
+        result |= _flat({key: value for key, value in table.items() if key not in ("source", "variant")})
+        for variant in table.get("variant", []):
+            chosen = result | given
+            if all(str(chosen.get(key)) == str(value) for key, value in variant["when"].items()):
+                result |= _flat({k: v for k, v in variant.items() if k not in ("source", "when")})
+    return {name: value for name, value in result.items() if name in known}
+
+
+def preset_sources(benchmark: str, method: str, scale: str) -> list[str]:
+    """Where the preset's values come from."""
+    tables = read_presets(benchmark)
+    found = [tables.get(name, {}).get(scale, {}).get("source") for name in ("all", method)]
+    return [source for source in found if source]
+
+
+def read_presets(benchmark: str) -> dict[str, Any]:
+    """The preset file of a benchmark; empty if it has none."""
+    path = files("perdure") / "presets" / f"{benchmark}.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> Values:
+    """{'training': {'clip': 1}} -> {'training.clip': 1}."""
+    result: Values = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            result |= _flat(value, f"{prefix}{key}.")
+        else:
+            result[prefix + key] = value
+    return result

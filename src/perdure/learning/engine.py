@@ -1,0 +1,200 @@
+"""All phases of a run, one after the other: train, finish, test on every task, keep a checkpoint."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from perdure.errors import Interrupted
+from perdure.learning.evaluate import evaluate
+from perdure.learning.learner import Knowledge, Learner, newborn
+from perdure.learning.phase import Facts, Phase, Splits
+from perdure.learning.training import Training
+from perdure.networks.layout import Vectors
+from perdure.weights.source import Chance
+
+
+@dataclass
+class Progress:
+    """Where a run stands; given to whoever watches it."""
+
+    phase: int
+    phases: int
+    task: str
+    iteration: int
+    iterations: int
+    losses: dict[str, float]
+    val_accuracy: float | None
+    seconds: float
+    """Time spent on this phase so far."""
+    accuracy: list[float] | None = None
+    """At the end of a phase: the test accuracy of each task."""
+
+
+class Keeper(Protocol):
+    """Where a run keeps itself: checkpoints to resume from, and knowledge after each phase."""
+
+    def load(self) -> tuple[Vectors, Facts] | None:
+        """The last checkpoint, or None."""
+
+    def save(self, tensors: Vectors, facts: Facts) -> None:
+        """Replace the checkpoint."""
+
+    def keep(self, phase: int, tensors: Vectors) -> None:
+        """Keep the knowledge after a phase for good."""
+
+
+@dataclass
+class Outcome:
+    """What came out: the accuracy matrix R[k][j] (after phase k, on task j), curves and times."""
+
+    accuracy: list[list[float]] = field(default_factory=list)
+    curves: list[list[dict[str, float]]] = field(default_factory=list)
+    iterations: list[int] = field(default_factory=list)
+    seconds: list[dict[str, float]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Habits:
+    """How a run behaves towards the outside; nothing here changes its numbers."""
+
+    watch: Callable[[Progress], None] = lambda _: None
+    stop: Callable[[], bool] = lambda: False
+    """Asked after each iteration; if true, the run saves itself and stops."""
+    save_every: float = 20.0
+    """Seconds between checkpoints within a phase."""
+    device: str = "cpu"
+
+
+def learn(
+    learner: Learner,
+    data: Sequence[Splits],
+    training: Training,
+    chance: Chance,
+    keeper: Keeper,
+    habits: Habits,
+) -> Outcome:
+    """Learn all tasks; continue from the keeper's checkpoint if it has one."""
+    outcome, knowledge = Outcome(), newborn(learner, chance).to(habits.device)
+    resumed: tuple[Vectors, Facts] | None = None
+    checkpoint = keeper.load()
+    if checkpoint is not None:
+        tensors, facts = checkpoint
+        outcome = Outcome(**facts["outcome"])
+        knowledge = unpack(_strip(tensors, "knowledge|"), learner).to(habits.device)
+        if facts["phase"] is not None:
+            resumed = _moved(_strip(tensors, "phase|"), habits.device), facts["phase"]
+    phases = learner.phases
+    for number in range(len(outcome.accuracy), len(phases)):
+        phase = Phase(learner, knowledge, phases[number], data, training, chance)
+        spent = 0.0
+        if resumed is not None:
+            phase.restore(*resumed)
+            spent, resumed = resumed[1]["seconds"], None
+        trained = _train(phase, number, outcome, keeper, habits, spent)
+        begun = time.perf_counter()
+        knowledge = phase.finish()
+        finished = time.perf_counter()
+        row = [
+            evaluate(*knowledge.weights(learner, task), data[task].test, task).accuracy
+            for task in range(learner.network.tasks)
+        ]
+        outcome.accuracy.append(row)
+        outcome.curves.append(phase.curve)
+        outcome.iterations.append(phase.iteration)
+        outcome.seconds.append(
+            {"train": trained, "finish": finished - begun, "test": time.perf_counter() - finished}
+        )
+        keeper.keep(number, pack(knowledge))
+        keeper.save(_prefixed(pack(knowledge), "knowledge|"), {"phase": None, "outcome": vars(outcome)})
+        habits.watch(_progress(phase, number, len(phases), {}, trained, row))
+    return outcome
+
+
+def _train(
+    phase: Phase, number: int, outcome: Outcome, keeper: Keeper, habits: Habits, spent: float
+) -> float:
+    """Run one phase's loop to its end; returns the seconds it took, over all resumes."""
+    begun = time.perf_counter() - spent
+    saved = shown = time.perf_counter()
+
+    def save() -> None:
+        tensors, facts = phase.state()
+        facts["seconds"] = time.perf_counter() - begun
+        keeper.save(
+            _prefixed(tensors, "phase|") | _prefixed(pack(phase.knowledge), "knowledge|"),
+            {"phase": facts, "outcome": vars(outcome)},
+        )
+
+    phases = len(phase.learner.phases)
+    while not phase.done:
+        losses = phase.step()
+        now = time.perf_counter()
+        if habits.stop():
+            save()
+            raise Interrupted("Stopped; the same command continues where it was.")
+        if now - saved > habits.save_every:
+            save()
+            saved = time.perf_counter()
+        validated = phase.iteration % phase.training.validate_every == 0
+        if validated or now - shown > SHOW_EVERY:
+            habits.watch(_progress(phase, number, phases, losses, now - begun, None))
+            shown = now
+    return time.perf_counter() - begun
+
+
+SHOW_EVERY = 0.2
+"""Seconds between looks at the progress."""
+
+
+def _progress(
+    phase: Phase,
+    number: int,
+    phases: int,
+    losses: dict[str, float],
+    seconds: float,
+    accuracy: list[float] | None,
+) -> Progress:
+    names = [phase.data[task].name for task in phase.tasks]
+    return Progress(
+        phase=number,
+        phases=phases,
+        task=names[0] if len(names) == 1 else f"{len(names)} tasks together",
+        iteration=phase.iteration,
+        iterations=phase.iterations,
+        losses=losses,
+        val_accuracy=phase.curve[-1]["val accuracy"] if phase.curve else None,
+        seconds=seconds,
+        accuracy=accuracy,
+    )
+
+
+def pack(knowledge: Knowledge) -> Vectors:
+    """Knowledge as one mapping of tensors: parameters/..., buffers/..., memory/PENALTY/..."""
+    tensors = _prefixed(knowledge.parameters, "parameters/") | _prefixed(knowledge.buffers, "buffers/")
+    for name, memory in knowledge.memories.items():
+        tensors |= _prefixed(memory, f"memory/{name}/")
+    return tensors
+
+
+def unpack(tensors: Vectors, learner: Learner) -> Knowledge:
+    """The inverse of `pack`."""
+    return Knowledge(
+        parameters=_strip(tensors, "parameters/"),
+        buffers=_strip(tensors, "buffers/"),
+        memories={name: _strip(tensors, f"memory/{name}/") for name in learner.penalties},
+    )
+
+
+def _prefixed(vectors: Vectors, prefix: str) -> Vectors:
+    return {prefix + name: vector for name, vector in vectors.items()}
+
+
+def _strip(vectors: Vectors, prefix: str) -> Vectors:
+    return {n.removeprefix(prefix): v for n, v in vectors.items() if n.startswith(prefix)}
+
+
+def _moved(vectors: Vectors, device: str) -> Vectors:
+    return {name: vector.to(device) for name, vector in vectors.items()}

@@ -1,0 +1,263 @@
+"""The optimisation loop: one task, or several learnt together.
+
+The only such loop. It asks the weight source for psi, the penalties for their terms, and knows neither
+by name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from perdure.errors import PerdureError
+from perdure.learning.evaluate import Score, evaluate
+from perdure.learning.learner import Knowledge, Learner
+from perdure.learning.optimiser import Optimiser
+from perdure.learning.sampling import Mixture
+from perdure.learning.training import Training
+from perdure.networks.batch import Data
+from perdure.networks.layout import Vectors, Weights
+from perdure.networks.network import Network
+from perdure.networks.targets import negative_log_likelihood
+from perdure.penalties.penalty import Situation, Watched
+from perdure.weights.source import Chance, put, take
+
+Facts = dict[str, Any]
+"""What a checkpoint keeps beside tensors; plain JSON."""
+
+Running = dict[int, tuple[Network, Weights]]
+"""For each task of a mini-batch the network that runs and its psi."""
+
+
+@dataclass(frozen=True)
+class Splits:
+    """A task's data on the device."""
+
+    name: str
+    train: Data
+    val: Data
+    test: Data
+
+
+class Phase:
+    """Training of the given tasks, from the knowledge before it to the knowledge after it."""
+
+    def __init__(
+        self,
+        learner: Learner,
+        knowledge: Knowledge,
+        tasks: Sequence[int],
+        data: Sequence[Splits],
+        training: Training,
+        chance: Chance,
+    ) -> None:
+        """Set everything to the start of the phase."""
+        self.learner, self.knowledge, self.tasks = learner, knowledge, tasks
+        self.data, self.training = data, training
+        self.positions = learner.source.active(learner.network, knowledge.buffers, tasks)
+        start = take(knowledge.parameters, self.positions)
+        self.active = {name: vector.clone().requires_grad_() for name, vector in start.items()}
+        situation = Situation(
+            network=learner.network,
+            source=learner.source,
+            buffers=knowledge.buffers,
+            parameters=knowledge.parameters,
+            positions=self.positions,
+            start=start,
+            tasks=tasks,
+            data=lambda task: data[task].train,
+            chance=chance,
+        )
+        self.terms = {
+            name: penalty.begin(knowledge.memories[name], situation)
+            for name, penalty in learner.penalties.items()
+        }
+        self.optimiser = Optimiser(
+            training.optimiser, self.active, training.learning_rate, training.weight_decay
+        )
+        self.mixture = Mixture(
+            {task: len(data[task].train) for task in tasks},
+            {task: chance("batches", task) for task in tasks},
+            chance("mixture", *tasks),
+        )
+        self.iterations = training.iterations * len(tasks)
+        self.iteration = 0
+        self.stopped = False
+        self.best: tuple[Score, Vectors] | None = None
+        self.stale = 0
+        self.sums: dict[str, float] = {}
+        self.curve: list[dict[str, float]] = []
+
+    @property
+    def done(self) -> bool:
+        """Whether training is over."""
+        return self.stopped or self.iteration >= self.iterations
+
+    def step(self) -> dict[str, float]:
+        """One iteration: batch, loss terms, gradients, clipping, the optimiser's step."""
+        training = self.training
+        if training.decay < 1:
+            self.optimiser.slow_down(self.iteration / self.iterations, training.decay)
+        for vector in self.active.values():
+            vector.grad = None
+        shares = self.mixture.take(training.batch_size)
+        running: Running = {
+            task: self.learner.source.weights(
+                self.learner.network, self.knowledge.buffers, self.active, task
+            )
+            for task in shares
+        }
+        losses = {"task": self._task_loss(shares, running)}
+        for name, term in self.terms.items():
+            loss = term.loss(self.active, list(running.values()))
+            if loss is not None:
+                losses[name] = loss
+        self._backward(losses)
+        if training.clip is not None:
+            torch.nn.utils.clip_grad_norm_(list(self.active.values()), training.clip)
+        self._observe("total")
+        self.optimiser.step()
+        self.iteration += 1
+        values = {name: float(loss.detach()) for name, loss in losses.items()}
+        self._check(values)
+        for name, value in values.items():
+            self.sums[name] = self.sums.get(name, 0.0) + value
+        if self.iteration % training.validate_every == 0 or self.iteration == self.iterations:
+            self._validate()
+        return values
+
+    def _task_loss(self, shares: Mapping[int, Tensor], running: Running) -> Tensor:
+        """Summed negative log-likelihood over the batch, divided by its size."""
+        total: Tensor | None = None
+        for task, index in shares.items():
+            network, weights = running[task]
+            batch = self.data[task].train.batch(index)
+            loss = negative_log_likelihood(network(weights, batch, task), batch)
+            total = loss if total is None else total + loss
+        assert total is not None
+        return total / self.training.batch_size
+
+    def _backward(self, losses: Mapping[str, Tensor]) -> None:
+        """Gradients of the sum; the task's alone first if some penalty wants to see that."""
+        penalties = [loss for name, loss in losses.items() if name != "task"]
+        if not any(term.watches == "task" for term in self.terms.values()):
+            sum(penalties, losses["task"]).backward()  # type: ignore[no-untyped-call]
+            return
+        added: list[Tensor | None] = []
+        if penalties:
+            losses["task"].backward(retain_graph=True)  # type: ignore[no-untyped-call]
+            total = sum(penalties[1:], penalties[0])
+            added = list(torch.autograd.grad(total, list(self.active.values()), allow_unused=True))
+        else:
+            losses["task"].backward()  # type: ignore[no-untyped-call]
+        self._observe("task")
+        for vector, gradient in zip(self.active.values(), added, strict=False):
+            if gradient is not None:
+                vector.grad = gradient if vector.grad is None else vector.grad + gradient
+
+    def _observe(self, moment: Watched) -> None:
+        """Show the gradients of this moment to the penalties that watch it."""
+        watchers = [term for term in self.terms.values() if term.watches == moment]
+        if watchers:
+            gradients = {
+                name: torch.zeros_like(vector) if vector.grad is None else vector.grad
+                for name, vector in self.active.items()
+            }
+            for term in watchers:
+                term.observe(gradients, self.optimiser.would_move)
+
+    def _check(self, values: Mapping[str, float]) -> None:
+        for name, value in values.items():
+            if not math.isfinite(value):
+                raise PerdureError(
+                    f"The loss term '{name}' became {value} at iteration {self.iteration} of "
+                    f"{self.data[self.tasks[0]].name}; a lower --training.learning_rate, "
+                    f"--training.clip 1 or a weaker penalty may help."
+                )
+
+    def _validate(self) -> None:
+        """Note the curve; keep the best weights and stop early if asked to."""
+        scores = [
+            evaluate(
+                *self.learner.source.weights(
+                    self.learner.network, self.knowledge.buffers, self.trained(), task
+                ),
+                self.data[task].val,
+                task,
+            )
+            for task in self.tasks
+        ]
+        score = Score(*(sum(column) / len(scores) for column in zip(*scores, strict=True)))
+        since = self.iteration - (int(self.curve[-1]["iteration"]) if self.curve else 0)
+        means = {f"loss {name}": total / since for name, total in self.sums.items()}
+        self.sums = {}
+        point = {"iteration": self.iteration, "val accuracy": score.accuracy, "val loss": score.loss}
+        self.curve.append(point | means)
+        if self.training.patience is None:
+            return
+        if self.best is None or score.accuracy > self.best[0].accuracy:
+            self.stale = 0
+        else:
+            self.stale += 1
+        rank = (score.accuracy, -score.loss)
+        if self.best is None or rank > (self.best[0].accuracy, -self.best[0].loss):
+            self.best = score, {name: vector.clone() for name, vector in self.trained().items()}
+        self.stopped = self.stale >= self.training.patience
+
+    def trained(self) -> Vectors:
+        """The active vectors as they are, without gradients."""
+        return {name: vector.detach() for name, vector in self.active.items()}
+
+    def finish(self) -> Knowledge:
+        """The knowledge after the phase: trained weights put back, memories renewed."""
+        active = self.trained() if self.best is None else self.best[1]
+        return Knowledge(
+            parameters=put(self.knowledge.parameters, active, self.positions),
+            buffers=self.knowledge.buffers,
+            memories={name: term.finish(active) for name, term in self.terms.items()},
+        )
+
+    def state(self) -> tuple[Vectors, Facts]:
+        """Tensors and facts from which `restore` continues bit for bit."""
+        optimiser, numbers = self.optimiser.state()
+        parts: dict[str, Vectors] = {
+            "active": self.trained(),
+            "optimiser": optimiser,
+            "batches": self.mixture.state(),
+            "best": {} if self.best is None else self.best[1],
+        }
+        parts |= {f"term {name}": term.state() for name, term in self.terms.items()}
+        facts: Facts = {
+            "iteration": self.iteration,
+            "stopped": self.stopped,
+            "stale": self.stale,
+            "best": None if self.best is None else list(self.best[0]),
+            "sums": self.sums,
+            "curve": self.curve,
+            "optimiser": numbers,
+        }
+        return {f"{part}|{n}": v for part, vectors in parts.items() for n, v in vectors.items()}, facts
+
+    def restore(self, tensors: Vectors, facts: Facts) -> None:
+        """Continue from what `state` gave."""
+        parts: dict[str, Vectors] = {}
+        for place, value in tensors.items():
+            part, _, name = place.partition("|")
+            parts.setdefault(part, {})[name] = value
+        with torch.no_grad():
+            for name, vector in self.active.items():
+                vector.copy_(parts["active"][name])
+        self.optimiser.restore(parts.get("optimiser", {}), facts["optimiser"])
+        self.mixture.restore(parts["batches"])
+        for name, term in self.terms.items():
+            term.restore(parts.get(f"term {name}", {}))
+        self.iteration, self.stale = facts["iteration"], facts["stale"]
+        self.stopped = facts["stopped"]
+        if facts["best"] is not None:
+            self.best = Score(*facts["best"]), parts["best"]
+        self.sums, self.curve = facts["sums"], facts["curve"]

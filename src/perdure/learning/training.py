@@ -1,0 +1,42 @@
+"""How a task is trained: the optimiser's settings, how long, and when to stop."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, PositiveFloat, PositiveInt, field_validator
+
+from perdure.learning.optimiser import OPTIMISERS
+from perdure.options import Options, Strength
+
+
+class Training(Options):
+    """Settings of the optimisation; each task starts with a fresh optimiser."""
+
+    iterations: PositiveInt = 5_000
+    """Iterations per task at the most; joint training of K tasks takes K times as many."""
+    batch_size: PositiveInt = 128
+    """Samples of a mini-batch."""
+    learning_rate: PositiveFloat = 1e-3
+    """Step size of the optimiser."""
+    optimiser: str = "Adam"
+    """Name of an element-wise optimiser of torch.optim."""
+    weight_decay: Strength = 0.0
+    """The optimiser's weight decay."""
+    clip: PositiveFloat | None = None
+    """Largest norm of the gradient; a longer one is shortened. Not given: no clipping."""
+    decay: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """The learning rate falls along a cosine to this fraction over a task's iterations."""
+    validate_every: PositiveInt = 250
+    """Iterations between validations."""
+    patience: PositiveInt | None = None
+    """Stop a task after so many validations without a better accuracy, and restore the best weights."""
+
+    @field_validator("optimiser")
+    @classmethod
+    def _is_offered(cls, name: str) -> str:
+        if name not in OPTIMISERS:
+            raise ValueError(
+                f"no such element-wise optimiser in torch.optim; offered are {', '.join(OPTIMISERS)}"
+            )
+        return name

@@ -1,0 +1,65 @@
+"""Named methods: each is a choice of weights and penalties, in one line.
+
+Names joined by + combine: masking+si takes the masked weights of one and the penalty of the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from perdure.errors import PerdureError, unknown
+
+
+@dataclass(frozen=True)
+class Method:
+    """A choice of pieces by name."""
+
+    about: str
+    weights: str = "shared"
+    penalties: tuple[str, ...] = ()
+    together: bool = False
+    """Whether all tasks are learnt in one phase."""
+
+
+METHODS = {
+    "fine-tuning": Method("one network, nothing protects it: forgets"),
+    "from-scratch": Method("a new network for each task: cannot forget, cannot transfer", weights="separate"),
+    "multitask": Method("all tasks at once: the usual upper bound", together=True),
+    "online-ewc": Method("important weights (Fisher) are held back", penalties=("online-ewc",)),
+    "si": Method("important weights (path integral) are held back", penalties=("si",)),
+    "masking": Method("a random sub-network for each task", weights="masked"),
+}
+"""The methods that have names of their own."""
+
+COMBINATIONS = ("masking+si", "masking+online-ewc")
+"""Combinations worth listing; any other that makes sense works too."""
+
+
+def compose(name: str) -> Method:
+    """The method that a name stands for; parts joined by + are merged."""
+    parts = name.split("+")
+    for part in parts:
+        if part not in METHODS:
+            raise unknown("method", part, [*METHODS, *COMBINATIONS])
+    methods = [METHODS[part] for part in parts]
+    sources = {method.weights for method in methods} - {"shared"}
+    penalties = tuple(dict.fromkeys(p for method in methods for p in method.penalties))
+    together = any(method.together for method in methods)
+    if len(set(parts)) < len(parts):
+        raise PerdureError(f"Method '{name}' names a part twice.")
+    if len(sources) > 1:
+        raise PerdureError(
+            f"Method '{name}' asks for two sources of weights ({', '.join(sorted(sources))}); choose one."
+        )
+    if len(parts) > 1 and together:
+        raise PerdureError(
+            f"Method '{name}' has no meaning: multitask learns all tasks in one phase, "
+            f"so there is no old task to protect."
+        )
+    if len(parts) > 1 and "separate" in sources:
+        raise PerdureError(
+            f"Method '{name}' has no meaning: from-scratch shares no weights between tasks, "
+            f"so there is nothing to protect."
+        )
+    about = "; ".join(method.about for method in methods)
+    return Method(about, next(iter(sources), "shared"), penalties, together)

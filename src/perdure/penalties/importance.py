@@ -1,0 +1,55 @@
+"""What weight-importance methods share: an anchor, importance values, a weighted distance.
+
+Memory holds `importance.NAME` and `anchor.NAME` for each parameter vector, at full length.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from perdure.networks.layout import Vectors
+from perdure.weights.source import Positions, put, take
+
+
+class Anchored:
+    """sum_i importance_i (psi_i - anchor_i)^2 over the active entries (paper Eq. 1)."""
+
+    def __init__(self, memory: Vectors, positions: Positions) -> None:
+        """Restrict the memory to what is trained now; vectors never seen before are free."""
+        known = {name: where for name, where in positions.items() if f"anchor.{name}" in memory}
+        self.importance = take(_part(memory, "importance."), known)
+        self.anchor = take(_part(memory, "anchor."), known)
+
+    def distance(self, active: Vectors) -> Tensor | None:
+        """The weighted squared distance, or None if nothing is anchored yet."""
+        parts = [
+            torch.dot(self.importance[name], (active[name] - anchor).square())
+            for name, anchor in self.anchor.items()
+        ]
+        return sum(parts[1:], parts[0]) if parts else None
+
+
+def remember(
+    memory: Vectors, positions: Positions, added: Vectors, active: Vectors, parameters: Vectors
+) -> Vectors:
+    """Memory with importance values added and the anchor moved to the trained weights."""
+    result = dict(memory)
+    for name, where in positions.items():
+        if name not in added:
+            continue
+        full = torch.zeros_like(parameters[name])
+        before = {name: result.get(f"importance.{name}", full)}
+        total = {name: take(before, {name: where})[name] + added[name]}
+        result[f"importance.{name}"] = put(before, total, {name: where})[name]
+        anchors = {name: result.get(f"anchor.{name}", full)}
+        result[f"anchor.{name}"] = put(anchors, active, {name: where})[name]
+    return result
+
+
+def _part(memory: Vectors, prefix: str) -> Vectors:
+    return {
+        name.removeprefix(prefix): vector
+        for name, vector in memory.items()
+        if name.startswith(prefix)
+    }

@@ -1,0 +1,76 @@
+"""Synaptic intelligence (paper Sec. 3; SM "Synaptic intelligence").
+
+Along the way each weight earns omega_i <- omega_i - delta_psi_i * dL_task/dpsi_i, where delta_psi is the
+step that the optimiser would take for the task's gradient alone. After task k,
+Omega_i <- Omega_i + max(0, omega_i / ((psi_i^end - psi_i^start)^2 + epsilon)). The paper prints the
+denominator without the square; the original code, like Zenke et al., has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from perdure.networks.layout import Vectors
+from perdure.options import Strength
+from perdure.penalties.importance import Anchored, remember
+from perdure.penalties.penalty import Penalty, PlainTerm, Running, Situation, Watched
+
+
+class SI(Penalty):
+    """Weights whose movement lowered the loss are held back."""
+
+    strength: Strength = 1.0
+    """lambda of the penalty lambda sum Omega (psi - anchor)^2."""
+    epsilon: Annotated[float, Field(gt=0)] = 1e-3
+    """Damping in the denominator of the importance."""
+    task_loss_only: bool = True
+    """Judge by the task's gradient and a dry-run step; otherwise by the total gradient and real step."""
+
+    def begin(self, memory: Vectors, situation: Situation) -> SITerm:
+        """The quadratic term and a fresh path integral."""
+        return SITerm(self, memory, situation)
+
+
+class SITerm(PlainTerm):
+    """The penalty and the running path integral during one phase."""
+
+    def __init__(self, options: SI, memory: Vectors, situation: Situation) -> None:
+        """Start the path integral at zero."""
+        self.options, self.memory, self.situation = options, memory, situation
+        self.watches: Watched = "task" if options.task_loss_only else "total"
+        self.anchored = Anchored(memory, situation.positions)
+        self.omega = {name: torch.zeros_like(vector) for name, vector in situation.start.items()}
+
+    def loss(self, active: Vectors, running: Running) -> Tensor | None:
+        """lambda sum_i Omega_i (psi_i - anchor_i)^2."""
+        del running
+        distance = self.anchored.distance(active)
+        return None if distance is None else self.options.strength * distance
+
+    def observe(self, gradients: Vectors, step: Callable[[], Vectors]) -> None:
+        """omega <- omega - delta_psi * gradient."""
+        moves = step()
+        for name, omega in self.omega.items():
+            omega.addcmul_(moves[name], gradients[name], value=-1)
+
+    def state(self) -> Vectors:
+        """The path integral so far."""
+        return self.omega
+
+    def restore(self, state: Vectors) -> None:
+        """Take the path integral up again."""
+        self.omega = state
+
+    def finish(self, active: Vectors) -> Vectors:
+        """Omega <- Omega + max(0, omega / ((psi_end - psi_start)^2 + epsilon)), anchor <- psi."""
+        situation = self.situation
+        added = {
+            name: (omega / ((active[name] - start).square() + self.options.epsilon)).clamp(min=0)
+            for (name, omega), start in zip(self.omega.items(), situation.start.values(), strict=True)
+        }
+        return remember(self.memory, situation.positions, added, active, situation.parameters)

@@ -1,0 +1,102 @@
+"""Files that are either whole or not there, and tensors that are checked when read."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from perdure.errors import PerdureError
+
+
+class Damaged(Exception):
+    """A file's content is not what was written."""
+
+
+def write(path: Path, content: bytes) -> None:
+    """Put content in place in one move: a reader sees the old file or the new, never a part."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(name, path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise PerdureError(_explained(error, path)) from error
+
+
+def _explained(error: OSError, path: Path) -> str:
+    if error.errno == errno.ENOSPC:
+        return (
+            f"The disk is full: '{path.name}' could not be written to '{path.parent}'. "
+            f"What was written before is intact; free some space and run the same command to go on."
+        )
+    return (
+        f"Cannot write to '{path.parent}' ({error.strerror or error}); "
+        f"choose a folder that can be written with --runs DIR."
+    )
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write data as JSON."""
+    write(path, (json.dumps(data, indent=1) + "\n").encode())
+
+
+def read_json(path: Path) -> Any:
+    """Read JSON; raises Damaged where it does not parse."""
+    try:
+        return json.loads(path.read_bytes())
+    except (ValueError, UnicodeDecodeError) as error:
+        raise Damaged(str(error)) from error
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor], facts: Any = None) -> None:
+    """Write tensors as safetensors, with facts (JSON) and a digest of both in the header."""
+    plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    text = json.dumps(facts)
+    write(path, save(plain, {"facts": text, "digest": _digest(plain, text)}))
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], Any]:
+    """Read what `write_tensors` wrote; raises Damaged where anything differs."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            notes = file.metadata() or {}
+        if notes.get("digest") != _digest(tensors, notes.get("facts", "")):
+            raise Damaged("the digest does not match")
+        return tensors, json.loads(notes["facts"])
+    except (SafetensorError, ValueError, KeyError, EOFError, OSError) as error:
+        raise Damaged(str(error)) from error
+
+
+def _digest(tensors: dict[str, Tensor], text: str) -> str:
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        digest.update(f"{name} {tensors[name].dtype} {tuple(tensors[name].shape)}".encode())
+        digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a damaged file so that it is neither used nor lost; returns its new path."""
+    number = 1
+    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    path.rename(aside)
+    return aside

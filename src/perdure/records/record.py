@@ -1,0 +1,75 @@
+"""The record of a finished run: all that a table, a figure or a report needs."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from typing import Any
+
+from perdure.config import Config
+from perdure.learning.engine import Outcome
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a run leaves; written once, as record.json."""
+
+    hash: str
+    benchmark: str
+    method: str
+    seed: int
+    accuracy: list[list[float]]
+    """R[k][j]: percent on task j after phase k. Joint training has one state, repeated in all rows."""
+    during: float
+    """Mean of the diagonal: each task right after it was learnt."""
+    final: float
+    """Mean of the last row: all tasks at the end."""
+    seconds: float
+    iterations: list[int]
+    """Iterations of each phase."""
+    tasks: list[str]
+    parameters: dict[str, int]
+    """Sizes: of the network's psi, and of all that is trained."""
+    curves: list[list[dict[str, float]]]
+    """Of each phase, at each validation: losses by term, validation accuracy and loss."""
+    timings: list[dict[str, float]]
+    config: dict[str, Any]
+    versions: dict[str, str]
+    machine: dict[str, str]
+    format: int = 1
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self)
+
+
+def make_record(
+    config: Config, tasks: list[str], outcome: Outcome, parameters: dict[str, int], device: str
+) -> Record:
+    """The record of what came out of a config."""
+    accuracy = outcome.accuracy * (len(tasks) if config.together else 1)
+    diagonal = [row[task] for task, row in enumerate(accuracy)]
+    return Record(
+        hash=config.hash,
+        benchmark=config.benchmark.name,
+        method=config.method,
+        seed=config.seed,
+        accuracy=accuracy,
+        during=sum(diagonal) / len(diagonal),
+        final=sum(accuracy[-1]) / len(accuracy[-1]),
+        seconds=sum(sum(times.values()) for times in outcome.seconds),
+        iterations=outcome.iterations,
+        tasks=tasks,
+        parameters=parameters,
+        curves=outcome.curves,
+        timings=outcome.seconds,
+        config=config.json,
+        versions={name: version(name) for name in ("perdure", "torch", "numpy")},
+        machine={
+            "system": f"{platform.system()} {platform.machine()}",
+            "python": platform.python_version(),
+            "device": device,
+        },
+    )

@@ -1,0 +1,152 @@
+"""The folder of runs: find, lock, resume, publish."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from perdure.config import Config
+from perdure.errors import PerdureError
+from perdure.learning.phase import Facts
+from perdure.networks.layout import Vectors
+from perdure.records.files import (
+    Damaged,
+    read_json,
+    read_tensors,
+    set_aside,
+    write,
+    write_json,
+    write_tensors,
+)
+from perdure.records.record import Record
+
+
+class RunFolder:
+    """One run's folder: config.json, checkpoint, knowledge after each phase, record.json at the end."""
+
+    def __init__(self, runs: Path, config_hash: str) -> None:
+        """The folder RUNS/HASH; nothing is created yet."""
+        self.path = runs / config_hash
+        self.warnings: list[str] = []
+
+    @property
+    def _checkpoint(self) -> Path:
+        return self.path / "checkpoint.safetensors"
+
+    def record(self) -> Record | None:
+        """The finished record, or None; a damaged one is set aside."""
+        path = self.path / "record.json"
+        if not path.exists():
+            return None
+        try:
+            return to_record(read_json(path))
+        except Damaged as error:
+            self._warn(path, error)
+            return None
+
+    @contextmanager
+    def locked(self, config: Config) -> Iterator[None]:
+        """Hold the folder for one process; the lock ends with the process, however that ends."""
+        write_json(self.path / "config.json", config.json)
+        try:
+            handle = os.open(self.path / ".lock", os.O_CREAT | os.O_RDWR)
+        except OSError as error:
+            raise PerdureError(f"Cannot write to '{self.path}' ({error.strerror}).") from error
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise PerdureError(
+                    f"Run {self.path.name} is being worked on by another process; wait for it to end."
+                ) from None
+            yield
+        finally:
+            os.close(handle)
+
+    def load(self) -> tuple[Vectors, Facts] | None:
+        """The checkpoint, or None; a damaged one is set aside and the run starts anew."""
+        if not self._checkpoint.exists():
+            return None
+        try:
+            return read_tensors(self._checkpoint)
+        except Damaged as error:
+            self._warn(self._checkpoint, error)
+            return None
+
+    def save(self, tensors: Vectors, facts: Facts) -> None:
+        """Replace the checkpoint."""
+        write_tensors(self._checkpoint, tensors, facts)
+
+    def keep(self, phase: int, tensors: Vectors) -> None:
+        """Keep the knowledge after a phase (from 0) as after-1.safetensors and so on."""
+        write_tensors(self.path / f"after-{phase + 1}.safetensors", tensors)
+
+    def knowledge(self, phase: int) -> Vectors:
+        """What `keep` kept."""
+        path = self.path / f"after-{phase + 1}.safetensors"
+        try:
+            return read_tensors(path)[0]
+        except Damaged as error:
+            raise PerdureError(f"'{path}' cannot be used ({error}); run again with --force.") from None
+
+    def publish(self, record: Record) -> None:
+        """Write the record, which makes the run finished, and drop the checkpoint."""
+        write_json(self.path / "record.json", record.json)
+        self._checkpoint.unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Forget a finished or begun run, for --force."""
+        for path in (self.path / "record.json", self._checkpoint):
+            path.unlink(missing_ok=True)
+
+    def _warn(self, path: Path, error: Exception) -> None:
+        aside = set_aside(path)
+        self.warnings.append(
+            f"'{path.name}' of run {self.path.name} is damaged ({error}); it was set aside as "
+            f"'{aside.name}' and is not used."
+        )
+
+
+def to_record(data: Any) -> Record:
+    """A record from JSON data; raises Damaged where fields are missing or unknown."""
+    names = {field.name for field in fields(Record)}
+    if not isinstance(data, dict) or set(data) != names:
+        raise Damaged("it is not a complete record")
+    return Record(**data)
+
+
+def writable(runs: Path) -> None:
+    """Raise a teaching error if the runs folder cannot be written."""
+    probe = runs / f".probe-{os.getpid()}"
+    write(probe, b"")
+    probe.unlink()
+
+
+def all_records(runs: Path) -> tuple[list[Record], list[str]]:
+    """The records of all finished runs in a folder, and warnings about damaged ones."""
+    records, warnings = [], []
+    for path in sorted(runs.glob("*/record.json")):
+        folder = RunFolder(runs, path.parent.name)
+        record = folder.record()
+        warnings += folder.warnings
+        if record is not None:
+            records.append(record)
+    return records, warnings
+
+
+def find_run(runs: Path, name: str) -> RunFolder:
+    """The folder of a run given by its path, its hash, or the first digits of it."""
+    path = Path(name)
+    if (path / "config.json").exists():
+        return RunFolder(path.resolve().parent, path.resolve().name)
+    matches = sorted(p.parent.name for p in runs.glob(f"{name}*/config.json")) if name else []
+    if len(matches) == 1:
+        return RunFolder(runs, matches[0])
+    if matches:
+        raise PerdureError(f"'{name}' fits {len(matches)} runs in '{runs}'; give more digits.")
+    raise PerdureError(f"No run '{name}' in '{runs}'; 'perdure show' lists the runs that are there.")

@@ -1,0 +1,1 @@
+"""What people see of records: tables, figures, progress."""

@@ -1,0 +1,48 @@
+"""Figures of records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perdure.errors import PerdureError
+from perdure.records.record import Record
+
+FORMATS = (".png", ".pdf", ".svg")
+
+
+def draw_accuracy(record: Record, path: Path) -> None:
+    """The accuracy matrix as a heat map beside the course of each task's accuracy over phases."""
+    if path.suffix not in FORMATS:
+        raise PerdureError(f"A figure's name must end in {', '.join(FORMATS)} (given: '{path.name}').")
+    # The object interface needs no global figure manager and no screen.
+    from matplotlib.figure import Figure
+
+    tasks = len(record.tasks)
+    figure = Figure(figsize=(9.5, 4.2), layout="constrained")
+    heat, course = figure.subplots(1, 2, width_ratios=(1, 1.15))
+    image = heat.imshow(record.accuracy, vmin=0, vmax=100, cmap="viridis")
+    for row, values in enumerate(record.accuracy):
+        for column, value in enumerate(values):
+            colour = "white" if value < 60 else "black"
+            heat.text(column, row, f"{value:.1f}", ha="center", va="center", color=colour, fontsize=9)
+    numbers = range(tasks)
+    heat.set_xticks(numbers, [str(n + 1) for n in numbers])
+    heat.set_yticks(numbers, [str(n + 1) for n in numbers])
+    heat.set(xlabel="tested on task", ylabel="after learning task", title="Accuracy (%)")
+    figure.colorbar(image, ax=heat, shrink=0.85)
+    for task in numbers:
+        after = [row[task] for row in record.accuracy][task:]
+        course.plot(range(task + 1, tasks + 1), after, marker="o", label=f"task {task + 1}")
+    course.set(xlabel="after learning task", ylabel="accuracy (%)", title="What is kept of each task")
+    course.set_xticks(range(1, tasks + 1))
+    course.set_ylim(top=102)
+    course.grid(alpha=0.3)
+    course.legend(fontsize=8)
+    figure.suptitle(
+        f"{record.benchmark}, {record.method}, seed {record.seed}: "
+        f"during {record.during:.2f} %, final {record.final:.2f} %"
+    )
+    try:
+        figure.savefig(path, dpi=130)
+    except OSError as error:
+        raise PerdureError(f"Cannot write the figure '{path}' ({error.strerror}).") from error

@@ -1,0 +1,97 @@
+"""A run's progress: a live bar on a terminal, plain lines elsewhere. Always on standard error."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from perdure.learning.engine import Progress as State
+
+QUIET_SECONDS = 10.0
+"""Between plain lines within a phase."""
+
+
+class Display:
+    """Shows what the engine reports; use as a context manager and give `show` to the engine."""
+
+    def __init__(self, label: str = "") -> None:
+        """Decide by the kind of output how to show progress; a label goes before plain lines."""
+        self.console = Console(stderr=True, highlight=False)
+        self.label = f"{label}: " if label else ""
+        self.bar: Progress | None = None
+        self.line: TaskID | None = None
+        self.spoke = time.monotonic()
+
+    def __enter__(self) -> Display:
+        """Start the live bar if there is a terminal."""
+        if self.console.is_terminal:
+            self.bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=24),
+                TextColumn("{task.completed:>6}/{task.total}"),
+                TextColumn("{task.fields[facts]}"),
+                TimeRemainingColumn(),
+                console=self.console,
+                transient=True,
+            )
+            self.bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave the terminal as it was."""
+        if self.bar is not None:
+            self.bar.stop()
+
+    def say(self, text: str) -> None:
+        """Print a line above the bar."""
+        self.console.print(self.label + text, markup=False, soft_wrap=True)
+
+    def show(self, state: State) -> None:
+        """Take up a report of the engine."""
+        if state.accuracy is not None:
+            self._end_of_phase(state)
+        elif self.bar is not None:
+            self._move(self.bar, state)
+        elif time.monotonic() - self.spoke > QUIET_SECONDS:
+            self.spoke = time.monotonic()
+            rate = state.seconds / max(state.iteration, 1)
+            left = rate * (state.iterations - state.iteration)
+            self.say(
+                f"{_where(state)}: iteration {state.iteration}/{state.iterations}, {_facts(state)}, "
+                f"at most {left:.0f} s left"
+            )
+
+    def _move(self, bar: Progress, state: State) -> None:
+        if self.line is None:
+            self.line = bar.add_task("", total=state.iterations, facts="")
+        bar.update(
+            self.line,
+            description=_where(state),
+            completed=state.iteration,
+            total=state.iterations,
+            facts=_facts(state),
+        )
+
+    def _end_of_phase(self, state: State) -> None:
+        assert state.accuracy is not None
+        if self.bar is not None and self.line is not None:
+            self.bar.remove_task(self.line)
+            self.line = None
+        row = " ".join(f"{value:6.2f}" for value in state.accuracy)
+        self.say(f"{_where(state)}: {state.iteration} iterations, {state.seconds:.1f} s; test accuracy {row}")
+        self.spoke = time.monotonic()
+
+
+def _where(state: State) -> str:
+    return f"[{state.phase + 1}/{state.phases}] {state.task}"
+
+
+def _facts(state: State) -> str:
+    losses = ", ".join(f"{name} {value:.3g}" for name, value in state.losses.items())
+    checked = "" if state.val_accuracy is None else f", validation {state.val_accuracy:.2f} %"
+    return f"loss: {losses}{checked}"

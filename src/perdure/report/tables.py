@@ -1,0 +1,75 @@
+"""Tables of records for the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from perdure.records.record import Record
+
+
+def accuracy_table(record: Record) -> Table:
+    """The accuracy matrix: a row for each phase, a column for each task; green is good."""
+    title = f"{record.benchmark}, {record.method}, seed {record.seed}: test accuracy in percent"
+    table = Table(title=title, title_justify="left")
+    table.add_column("after task")
+    for task in range(len(record.tasks)):
+        table.add_column(f"task {task + 1}", justify="right")
+    for phase, row in enumerate(record.accuracy):
+        cells = [Text(f"{value:.2f}", style=_shade(value)) for value in row]
+        table.add_row(str(phase + 1), *cells)
+    return table
+
+
+def _shade(value: float) -> str:
+    return "green" if value >= 95 else "yellow" if value >= 70 else "red"
+
+
+def mean_and_sem(values: Sequence[float]) -> tuple[float, float | None]:
+    """Mean and standard error (sample standard deviation / sqrt(n)); no error for one value."""
+    mean = sum(values) / len(values)
+    if len(values) < 2:
+        return mean, None
+    variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
+    return mean, math.sqrt(variance / len(values))
+
+
+def summary(records: Sequence[Record]) -> str:
+    """during and final over seeds, as mean +- SEM with n."""
+    parts = []
+    for name in ("during", "final"):
+        mean, sem = mean_and_sem([getattr(record, name) for record in records])
+        parts.append(f"{name} {mean:.2f}" + ("" if sem is None else f" ± {sem:.2f}"))
+    count = f" (n = {len(records)}, mean ± SEM)" if len(records) > 1 else ""
+    return ", ".join(parts) + " %" + count
+
+
+def list_table(records: Sequence[Record]) -> Table:
+    """All runs of a folder, a line each."""
+    table = Table()
+    for column in ("run", "benchmark", "method"):
+        table.add_column(column)
+    for column in ("seed", "during", "final", "seconds"):
+        table.add_column(column, justify="right")
+    for record in sorted(records, key=lambda r: (r.benchmark, r.method, r.seed)):
+        table.add_row(
+            record.hash,
+            record.benchmark,
+            record.method,
+            str(record.seed),
+            f"{record.during:.2f}",
+            f"{record.final:.2f}",
+            f"{record.seconds:.0f}",
+        )
+    return table
+
+
+def show(*items: object) -> None:
+    """Print on standard output."""
+    console = Console(highlight=False)
+    for item in items:
+        console.print(item, markup=False, soft_wrap=True)

@@ -1,0 +1,59 @@
+"""run(config) -> record: the whole way of the data on one screen. Read this first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from perdure.benchmarks.task import check_tasks
+from perdure.config import Config
+from perdure.learning.engine import Habits, learn
+from perdure.learning.learner import Learner, newborn
+from perdure.learning.phase import Splits
+from perdure.networks.batch import Data
+from perdure.networks.network import Network
+from perdure.randomness import generator
+from perdure.records.record import Record, make_record
+from perdure.records.store import RunFolder, writable
+
+
+@dataclass(frozen=True)
+class Done:
+    """A record, where it lies, and whether it was there before."""
+
+    record: Record
+    folder: Path
+    found: bool
+    warnings: list[str]
+
+
+def run(config: Config, runs: Path | str = "runs", habits: Habits | None = None, *, force: bool = False) -> Done:
+    """Run a config, or take up a run that was interrupted, or return its finished record."""
+    habits = habits or Habits()
+    runs = Path(runs)
+    writable(runs)
+    folder = RunFolder(runs, config.hash)
+    if force:
+        folder.clear()
+    if (record := folder.record()) is not None:
+        return Done(record, folder.path, True, folder.warnings)
+
+    with folder.locked(config):
+        tasks = config.benchmark.build()
+        check_tasks(tasks)
+        data = [
+            Splits(task.name, *(Data(split, habits.device) for split in (task.train, task.val, task.test)))
+            for task in tasks
+        ]
+        network = Network(config.network, tasks[0].inputs, [task.outputs for task in tasks])
+        learner = Learner(network, config.weights, config.penalties, config.together)
+
+        def chance(*role: object):  # type: ignore[no-untyped-def]
+            return generator(config.seed, *role)
+
+        outcome = learn(learner, data, config.training, chance, folder, habits)
+        trained = sum(vector.numel() for vector in newborn(learner, chance).parameters.values())
+        sizes = {"network": network.layout.size, "trained": trained}
+        record = make_record(config, [task.name for task in tasks], outcome, sizes, habits.device)
+        folder.publish(record)
+    return Done(record, folder.path, False, folder.warnings)
