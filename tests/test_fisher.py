@@ -6,24 +6,26 @@ import itertools
 
 import pytest
 import torch
-from helpers import oracle_logits, random_weights, sequences
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_networks import architectures
 from torch.nn import functional
 
+from helpers import oracle_logits, random_weights, sequences
 from perdure.benchmarks.task import Kind
 from perdure.errors import PerdureError
 from perdure.networks.fisher import fisher
 from perdure.networks.network import Architecture, Network
 from perdure.randomness import generator
+from test_networks import architectures
 
 
 def answers_of(network, weights, data, n, task):
     """Differentiable logits [P, outputs] of sequence n, by our network on it alone (tested elsewhere)."""
     from helpers import whole
 
-    one = type(data)(data.kind, data.x[n : n + 1, : data.lengths[n]], data.y[n : n + 1], data.lengths[n : n + 1])
+    one = type(data)(
+        data.kind, data.x[n : n + 1, : data.lengths[n]], data.y[n : n + 1], data.lengths[n : n + 1]
+    )
     if data.kind is Kind.TAGS:
         one = type(data)(one.kind, one.x, one.y[:, : data.lengths[n]], one.lengths)
     return network(weights, whole(one), task), torch.tensor(one.y[0])

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-
-
 import pytest
 import torch
-from helpers import by_sequence, oracle_answers, random_weights, sequences, whole
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
+from helpers import by_sequence, oracle_answers, random_weights, sequences, whole
 from perdure.benchmarks.task import Kind
 from perdure.errors import PerdureError
 from perdure.networks.initialise import initialise
@@ -58,9 +56,7 @@ def test_logits_and_gradients_equal_torch_nn(architecture, kind, ragged, shape, 
         return
     gradients = torch.autograd.grad(loss, list(weights.values()), allow_unused=True)
     slope = sum(
-        float((g * d).sum())
-        for g, d in zip(gradients, direction.values(), strict=True)
-        if g is not None
+        float((g * d).sum()) for g, d in zip(gradients, direction.values(), strict=True) if g is not None
     )
 
     def at(step: float) -> float:
@@ -149,6 +145,7 @@ def test_loss_and_hits_equal_a_loop(kind):
 
 def test_parameter_counts_are_the_papers():
     """Counts that the original reports for its main networks."""
+
     def count(inputs, outputs, **choices):
         return Network(Architecture(**choices), inputs, outputs).layout.size
 

@@ -63,9 +63,7 @@ class Config:
             "method": self.method,
             "network": self.network.model_dump(mode="json"),
             "weights": {"name": self.weights.name, **self.weights.model_dump(mode="json")},
-            "penalties": {
-                name: penalty.model_dump(mode="json") for name, penalty in self.penalties.items()
-            },
+            "penalties": {name: penalty.model_dump(mode="json") for name, penalty in self.penalties.items()},
             "training": self.training.model_dump(mode="json"),
             "seed": self.seed,
         }

@@ -24,5 +24,8 @@ def unknown(what: str, given: str, known: Iterable[str]) -> PerdureError:
     """The error for a name that does not exist, with the nearest one that does."""
     names = sorted(known)
     near = difflib.get_close_matches(given, names, n=1, cutoff=0.5)
-    hint = f"did you mean '{near[0]}'?" if near else f"known are: {', '.join(names)}."
+    if near:
+        hint = f"did you mean '{near[0]}'?"
+    else:
+        hint = f"known are: {', '.join(names)}." if names else "none is known here."
     return PerdureError(f"Unknown {what} '{given}': {hint}")

@@ -20,9 +20,7 @@ from perdure.errors import PerdureError, unknown
 class Options(BaseModel):
     """Base of all options: immutable, no unknown fields, no NaN."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class Piece(Options):
@@ -49,7 +47,7 @@ Sizes = Annotated[tuple[PositiveInt, ...], BeforeValidator(_split)]
 """Layer sizes; written 64,32 on the command line."""
 
 P = TypeVar("P", bound=Piece)
-O = TypeVar("O", bound=Options)
+Kind = TypeVar("Kind", bound=Options)
 
 Fraction = Annotated[float, Field(ge=0, lt=1)]
 Strength = Annotated[float, Field(ge=0)]
@@ -80,7 +78,7 @@ def find(package: str, base: type[P], name: str) -> type[P]:
     return pieces[name]
 
 
-def validated(kind: type[O], values: dict[str, Any], where: str) -> O:
+def validated(kind: type[Kind], values: dict[str, Any], where: str) -> Kind:
     """Build options; a fault becomes one sentence that names the field."""
     for key in values:
         if key not in kind.model_fields:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from perdure.benchmarks.task import check_tasks
 from perdure.config import Config
 from perdure.learning.engine import Habits, learn
@@ -27,7 +29,9 @@ class Done:
     warnings: list[str]
 
 
-def run(config: Config, runs: Path | str = "runs", habits: Habits | None = None, *, force: bool = False) -> Done:
+def run(
+    config: Config, runs: Path | str = "runs", habits: Habits | None = None, *, force: bool = False
+) -> Done:
     """Run a config, or take up a run that was interrupted, or return its finished record."""
     habits = habits or Habits()
     runs = Path(runs)
@@ -48,7 +52,7 @@ def run(config: Config, runs: Path | str = "runs", habits: Habits | None = None,
         network = Network(config.network, tasks[0].inputs, [task.outputs for task in tasks])
         learner = Learner(network, config.weights, config.penalties, config.together)
 
-        def chance(*role: object):  # type: ignore[no-untyped-def]
+        def chance(*role: object) -> torch.Generator:
             return generator(config.seed, *role)
 
         outcome = learn(learner, data, config.training, chance, folder, habits)

@@ -118,7 +118,7 @@ class PatternManipulation(_CopyFamily):
     """Number of permutations: the difficulty."""
 
     def target_map(self, task_seed: int) -> TargetMap:
-        """y <- x, then y <- y XOR pi_r'(x) for r' = 1..r, always permuting the original x."""
+        """Y <- x, then y <- y XOR pi_r'(x) for r' = 1..r, always permuting the original x."""
         source = np.random.RandomState(task_seed)
         orders = [source.permutation(self.p) for _ in range(self.r)]
 

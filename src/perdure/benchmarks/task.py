@@ -84,17 +84,17 @@ def check_tasks(tasks: Sequence[Task]) -> None:
     """Raise a teaching error where tasks break the contract above."""
     if not tasks:
         raise PerdureError("The benchmark has no tasks; at least one is needed.")
+    for task in tasks:
+        for split in ("train", "val", "test"):
+            fault = _fault(getattr(task, split), task.outputs)
+            if fault:
+                raise PerdureError(f"Task '{task.name}', {split} split: {fault}.")
     if len({task.inputs for task in tasks}) > 1:
         raise PerdureError(
             "All tasks must have the same number of input features; found "
             + ", ".join(f"{task.name}: {task.inputs}" for task in tasks)
             + "."
         )
-    for task in tasks:
-        for split in ("train", "val", "test"):
-            fault = _fault(getattr(task, split), task.outputs)
-            if fault:
-                raise PerdureError(f"Task '{task.name}', {split} split: {fault}.")
 
 
 def _fault(data: Sequences, outputs: int) -> str | None:

@@ -13,7 +13,7 @@ perdure list: benchmarks, methods and scales
 def listing(words: list[str]) -> int:
     """Print what there is."""
     read = parse(words, flags=())
-    check_names(read.options, ())
+    check_names(read, ())
     if read.help:
         print(HELP, end="")
         return 0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perdure.commands.showing import plot
 from perdure.commands.words import Words, check_names, choice, parse, whole_number
 from perdure.errors import PerdureError
 
@@ -60,9 +60,9 @@ def running(words: list[str]) -> int:
         from perdure.commands.options import print_options
 
         print(HELP)
-        print_options(*read.positional, scale)
+        print_options(read.positional[0], read.positional[1], scale)
         return 0
-    check_names(read.options, [*GENERAL, *known])
+    check_names(read, [*GENERAL, *known])
     configs = _configs(read, scale)
     if "plot" in read.options and len(configs) > 1:
         raise PerdureError("--plot draws one run; give --seed instead of --seeds.")
@@ -135,7 +135,4 @@ def _print(done: list[Done], read: Words) -> None:
         for one in done:
             show(f"Record: {os.path.relpath(one.folder)}" + (" (finished before)" if one.found else ""))
     if "plot" in read.options:
-        from perdure.report.figures import draw_accuracy
-
-        draw_accuracy(done[0].record, Path(read.options["plot"]))
-        print(f"Figure: {read.options['plot']}", file=sys.stderr)
+        plot(done[0].record, read.options["plot"])

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perdure.commands.words import check_names, parse
 from perdure.errors import PerdureError
+
+if TYPE_CHECKING:
+    from perdure.records.record import Record
 
 HELP = """\
 perdure show [RUN]: without RUN all finished runs; with it the run's accuracy matrix
@@ -22,43 +26,56 @@ perdure show [RUN]: without RUN all finished runs; with it the run's accuracy ma
 def showing(words: list[str]) -> int:
     """Print or draw records."""
     read = parse(words, flags=("json",))
-    check_names(read.options, ("runs", "plot", "json"))
+    check_names(read, ("runs", "plot", "json"))
     if read.help:
         print(HELP, end="")
         return 0
     if len(read.positional) > 1:
         raise PerdureError("perdure show takes one run; see perdure show --help.")
-    from perdure.records.store import all_records, find_run
-    from perdure.report.tables import accuracy_table, list_table, show, summary
+    from perdure.records.store import find_run
+    from perdure.report.tables import accuracy_table, show, summary
 
     runs = Path(read.options.get("runs", "runs"))
     if not read.positional:
-        records, warnings = all_records(runs)
-        for warning in warnings:
-            print(f"perdure: {warning}", file=sys.stderr)
-        if not records:
-            raise PerdureError(f"No finished runs in '{runs}'; start one with perdure run.")
-        if "json" in read.options:
-            print(json.dumps([record.json for record in records]))
-        else:
-            show(list_table(records))
+        _show_all(runs, as_json="json" in read.options)
         return 0
     folder = find_run(runs, read.positional[0])
     record = folder.record()
-    for warning in folder.warnings:
-        print(f"perdure: {warning}", file=sys.stderr)
+    warn(folder.warnings)
     if record is None:
-        raise PerdureError(
-            f"Run {folder.path.name} is not finished; the command that began it continues it."
-        )
+        raise PerdureError(f"Run {folder.path.name} is not finished; the command that began it continues it.")
     if "json" in read.options:
         print(json.dumps(record.json))
     else:
         show(accuracy_table(record), summary([record]))
     if "plot" in read.options:
-        from perdure.report.figures import draw_accuracy
-
-        path = Path(read.options["plot"])
-        draw_accuracy(record, path)
-        print(f"Figure: {path}", file=sys.stderr)
+        plot(record, read.options["plot"])
     return 0
+
+
+def _show_all(runs: Path, *, as_json: bool) -> None:
+    from perdure.records.store import all_records
+    from perdure.report.tables import list_table, show
+
+    records, warnings = all_records(runs)
+    warn(warnings)
+    if not records:
+        raise PerdureError(f"No finished runs in '{runs}'; start one with perdure run.")
+    if as_json:
+        print(json.dumps([record.json for record in records]))
+    else:
+        show(list_table(records))
+
+
+def warn(warnings: list[str]) -> None:
+    """Print warnings on standard error."""
+    for warning in warnings:
+        print(f"perdure: {warning}", file=sys.stderr)
+
+
+def plot(record: Record, name: str) -> None:
+    """Draw a record's accuracy matrix."""
+    from perdure.report.figures import draw_accuracy
+
+    draw_accuracy(record, Path(name))
+    print(f"Figure: {name}", file=sys.stderr)

@@ -16,6 +16,8 @@ class Words:
 
     positional: list[str] = field(default_factory=list)
     options: dict[str, str] = field(default_factory=dict)
+    valueless: list[str] = field(default_factory=list)
+    """Options that stand without a value."""
     help: bool = False
 
 
@@ -32,8 +34,12 @@ def parse(words: list[str], flags: Collection[str], may_be_bare: Collection[str]
         elif word.startswith("--") and len(word) > 2:
             name, equals, value = word[2:].partition("=")
             name = canonical(name)
-            if not equals:
-                value = _value(name, rest, flags, may_be_bare)
+            if not equals and (name in flags or _stands_alone(name, rest, may_be_bare)):
+                value = "true"
+            elif not equals and (not rest or rest[0].startswith("--")):
+                result.valueless.append(name)
+            elif not equals:
+                value = rest.pop(0)
             if name in result.options:
                 raise PerdureError(f"Option --{name} is given twice; once is enough.")
             result.options[name] = value
@@ -50,14 +56,8 @@ def canonical(name: str) -> str:
     return f"{section}{dot}{last.replace('-', '_')}" if dot else name
 
 
-def _value(name: str, rest: list[str], flags: Collection[str], may_be_bare: Collection[str]) -> str:
-    if name in flags:
-        return "true"
-    if name in may_be_bare and (not rest or rest[0].lower() not in ("true", "false")):
-        return "true"
-    if not rest or (rest[0].startswith("--") and len(rest[0]) > 2):
-        raise PerdureError(f"Option --{name} needs a value, as in --{name} VALUE.")
-    return rest.pop(0)
+def _stands_alone(name: str, rest: list[str], may_be_bare: Collection[str]) -> bool:
+    return name in may_be_bare and (not rest or rest[0].lower() not in ("true", "false"))
 
 
 def _number(word: str) -> bool:
@@ -68,12 +68,13 @@ def _number(word: str) -> bool:
     return True
 
 
-def check_names(options: Mapping[str, str], known: Collection[str]) -> None:
-    """Raise a teaching error for the first option that does not exist."""
-    for name in options:
+def check_names(words: Words, known: Collection[str]) -> None:
+    """Raise a teaching error for the first option that does not exist or lacks its value."""
+    for name in words.options:
         if name not in known:
-            error = unknown("option", f"--{name}", [f"--{other}" for other in known])
-            raise error
+            raise unknown("option", f"--{name}", [f"--{other}" for other in known])
+    for name in words.valueless:
+        raise PerdureError(f"Option --{name} needs a value, as in --{name} VALUE.")
 
 
 def whole_number(options: Mapping[str, str], name: str, default: int, lowest: int) -> int:

@@ -33,7 +33,9 @@ class Optimiser:
             extra["weight_decay"] = decay
         self.active = active
         self.rate = rate
-        self.torch: torch.optim.Optimizer = kind(list(active.values()), lr=rate, **extra)
+        self._build = lambda vectors: kind(vectors, lr=rate, **extra)
+        self.torch: torch.optim.Optimizer = self._build(list(active.values()))
+        self._shadow: tuple[Vectors, torch.optim.Optimizer] | None = None
 
     def slow_down(self, progress: float, floor: float) -> None:
         """Set the rate on a cosine from its start value (progress 0) to `floor` times it (1)."""
@@ -47,26 +49,19 @@ class Optimiser:
 
     @torch.no_grad()
     def would_move(self) -> Vectors:
-        """The step for the gradients as they are now, without taking it."""
-        before = {name: vector.clone() for name, vector in self.active.items()}
-        kept = [
-            {key: value.clone() if isinstance(value, Tensor) else value for key, value in state.items()}
-            for state in self._states()
-        ]
-        self.torch.step()
-        moves = {}
-        for (name, vector), saved in zip(self.active.items(), kept, strict=True):
-            moves[name] = vector - before[name]
-            vector.copy_(before[name])
-            state = self.torch.state[vector]
-            if not saved:
-                del self.torch.state[vector]
-            for key, value in saved.items():
-                if isinstance(value, Tensor):
-                    state[key].copy_(value)
-                else:
-                    state[key] = value
-        return moves
+        """The step for the gradients as they are now, without taking it: a shadow takes it."""
+        if self._shadow is None:
+            copies = {name: vector.detach().clone() for name, vector in self.active.items()}
+            self._shadow = copies, self._build(list(copies.values()))
+        copies, shadow = self._shadow
+        for group, other in zip(self.torch.param_groups, shadow.param_groups, strict=True):
+            other["lr"] = group["lr"]
+        for (name, vector), state in zip(self.active.items(), self._states(), strict=True):
+            copy = copies[name].copy_(vector)
+            copy.grad = vector.grad
+            _assign(shadow.state[copy], state)
+        shadow.step()
+        return {name: copies[name].sub_(vector) for name, vector in self.active.items()}
 
     def state(self) -> tuple[Vectors, dict[str, float]]:
         """All state as tensors, and what are plain numbers."""
@@ -76,7 +71,7 @@ class Optimiser:
             for key, value in state.items():
                 if isinstance(value, Tensor):
                     tensors[f"{name}/{key}"] = value
-                elif value is not None:
+                elif isinstance(value, int | float):
                     numbers[f"{name}/{key}"] = value
         return tensors, numbers
 
@@ -88,3 +83,15 @@ class Optimiser:
 
     def _states(self) -> list[dict[str, object]]:
         return [self.torch.state.get(vector, {}) for vector in self.active.values()]
+
+
+def _assign(target: dict[str, object], source: dict[str, object]) -> None:
+    """Make one optimiser's state for a vector equal to another's, reusing tensors where there are any."""
+    for key in set(target) - set(source):
+        del target[key]
+    for key, value in source.items():
+        old = target.get(key)
+        if isinstance(value, Tensor) and isinstance(old, Tensor):
+            old.copy_(value)
+        else:
+            target[key] = value.clone() if isinstance(value, Tensor) else value

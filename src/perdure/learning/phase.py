@@ -107,9 +107,7 @@ class Phase:
             vector.grad = None
         shares = self.mixture.take(training.batch_size)
         running: Running = {
-            task: self.learner.source.weights(
-                self.learner.network, self.knowledge.buffers, self.active, task
-            )
+            task: self.learner.source.weights(self.learner.network, self.knowledge.buffers, self.active, task)
             for task in shares
         }
         losses = {"task": self._task_loss(shares, running)}
@@ -146,15 +144,15 @@ class Phase:
         """Gradients of the sum; the task's alone first if some penalty wants to see that."""
         penalties = [loss for name, loss in losses.items() if name != "task"]
         if not any(term.watches == "task" for term in self.terms.values()):
-            sum(penalties, losses["task"]).backward()  # type: ignore[no-untyped-call]
+            sum(penalties, losses["task"]).backward()
             return
         added: list[Tensor | None] = []
         if penalties:
-            losses["task"].backward(retain_graph=True)  # type: ignore[no-untyped-call]
+            losses["task"].backward(retain_graph=True)
             total = sum(penalties[1:], penalties[0])
             added = list(torch.autograd.grad(total, list(self.active.values()), allow_unused=True))
         else:
-            losses["task"].backward()  # type: ignore[no-untyped-call]
+            losses["task"].backward()
         self._observe("task")
         for vector, gradient in zip(self.active.values(), added, strict=False):
             if gradient is not None:

@@ -47,7 +47,9 @@ class Shuffler:
 class Mixture:
     """Mini-batches of one or several tasks; with several, each sample's task is drawn uniformly."""
 
-    def __init__(self, counts: dict[int, int], generators: dict[int, torch.Generator], mixer: torch.Generator):
+    def __init__(
+        self, counts: dict[int, int], generators: dict[int, torch.Generator], mixer: torch.Generator
+    ):
         """One shuffler for each task."""
         self.shufflers = {task: Shuffler(n, generators[task]) for task, n in counts.items()}
         self.mixer = mixer
@@ -60,9 +62,7 @@ class Mixture:
         drawn = torch.randint(len(tasks), (size,), generator=self.mixer)
         shares = torch.bincount(drawn, minlength=len(tasks)).tolist()
         return {
-            task: self.shufflers[task].take(share)
-            for task, share in zip(tasks, shares, strict=True)
-            if share
+            task: self.shufflers[task].take(share) for task, share in zip(tasks, shares, strict=True) if share
         }
 
     def state(self) -> Vectors:

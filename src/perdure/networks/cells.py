@@ -30,9 +30,7 @@ class Cell(Protocol):
     """Whether b_hh acts elsewhere than b_ih, so that it cannot be added to the projection."""
 
     @staticmethod
-    def forward(
-        projection: Tensor, bias: Tensor | None, weight: Tensor, moves: tuple[Move, ...]
-    ) -> Saved:
+    def forward(projection: Tensor, bias: Tensor | None, weight: Tensor, moves: tuple[Move, ...]) -> Saved:
         """From projection [S, G], b_hh [G] or [S, G] and W_hh [G, H] to (h [S, H], what else is kept)."""
 
     @staticmethod
@@ -42,9 +40,7 @@ class Cell(Protocol):
         """From dL/dh [S, H] to delta of the input part and of the hidden part, both [S, G]."""
 
 
-def _incoming(
-    grad: Tensor, delta: Tensor, weight: Tensor, moves: tuple[Move, ...], position: int
-) -> Tensor:
+def _incoming(grad: Tensor, delta: Tensor, weight: Tensor, moves: tuple[Move, ...], position: int) -> Tensor:
     """dL/dh of one step: from the output and, through W_hh, from the following step."""
     start, size, _, _ = moves[position]
     if position + 1 == len(moves):
@@ -69,9 +65,7 @@ class Elman:
     hidden_bias: ClassVar[bool] = False
 
     @staticmethod
-    def forward(
-        projection: Tensor, bias: Tensor | None, weight: Tensor, moves: tuple[Move, ...]
-    ) -> Saved:
+    def forward(projection: Tensor, bias: Tensor | None, weight: Tensor, moves: tuple[Move, ...]) -> Saved:
         """Sweep; see `Cell`."""
         del bias
         states = torch.empty_like(projection)
@@ -112,8 +106,11 @@ class Elman:
                 )
                 delta[start : start + carried].mul_(slope[start : start + carried])
             if carried < size:
-                torch.mul(grad[start + carried : end], slope[start + carried : end],
-                          out=delta[start + carried : end])
+                torch.mul(
+                    grad[start + carried : end],
+                    slope[start + carried : end],
+                    out=delta[start + carried : end],
+                )
         return delta, delta
 
 
@@ -124,9 +121,7 @@ class LSTM:
     hidden_bias: ClassVar[bool] = False
 
     @staticmethod
-    def forward(
-        projection: Tensor, bias: Tensor | None, weight: Tensor, moves: tuple[Move, ...]
-    ) -> Saved:
+    def forward(projection: Tensor, bias: Tensor | None, weight: Tensor, moves: tuple[Move, ...]) -> Saved:
         """Sweep; see `Cell`."""
         del bias
         n = weight.shape[1]
@@ -137,9 +132,7 @@ class LSTM:
             end, went_on = start + size, start + carried
             before = slice(previous, previous + carried)
             if carried:
-                torch.addmm(
-                    projection[start:went_on], states[before], transposed, out=gates[start:went_on]
-                )
+                torch.addmm(projection[start:went_on], states[before], transposed, out=gates[start:went_on])
             if carried < size:
                 gates[went_on:end] = projection[went_on:end]
             gate = gates[start:end]
@@ -195,9 +188,7 @@ class GRU:
     hidden_bias: ClassVar[bool] = True
 
     @staticmethod
-    def forward(
-        projection: Tensor, bias: Tensor | None, weight: Tensor, moves: tuple[Move, ...]
-    ) -> Saved:
+    def forward(projection: Tensor, bias: Tensor | None, weight: Tensor, moves: tuple[Move, ...]) -> Saved:
         """Sweep; see `Cell`."""
         assert bias is not None
         n = weight.shape[1]
@@ -255,7 +246,7 @@ class Unroll(torch.autograd.Function):
     """A cell over packed rows as one differentiable operation."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: Any,
         cell: type[Cell],
         packing: Packing,

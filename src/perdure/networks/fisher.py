@@ -118,7 +118,7 @@ def _cotangents(
 
 
 def _score(logits: Tensor, batch: Batch) -> Tensor:
-    """d NLL / d logits: prediction minus target; 0 where nothing is asked."""
+    """D NLL / d logits: prediction minus target; 0 where nothing is asked."""
     asked = batch.targets >= 0
     if batch.kind is Kind.PATTERN:
         return (logits.sigmoid() - batch.targets) * asked

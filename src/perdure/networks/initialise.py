@@ -9,9 +9,7 @@ from perdure.networks.layout import Layout, Weights
 from perdure.networks.network import Architecture
 
 
-def initialise(
-    layout: Layout, architecture: Architecture, generator: torch.Generator
-) -> Weights:
+def initialise(layout: Layout, architecture: Architecture, generator: torch.Generator) -> Weights:
     """Weights drawn by the architecture's rule.
 
     `original`: each matrix and its bias from U(+-1/sqrt(fan-in of the matrix)), recurrent layers
@@ -34,4 +32,5 @@ def initialise(
 def orthogonal(size: int, generator: torch.Generator) -> Tensor:
     """A uniformly random orthogonal matrix [size, size]: Q of a normal matrix, signs fixed by R."""
     q, r = torch.linalg.qr(torch.randn(size, size, generator=generator))
-    return q * r.diagonal().sign()
+    signed: Tensor = q * r.diagonal().sign()
+    return signed

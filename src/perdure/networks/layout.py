@@ -76,8 +76,7 @@ class Layout:
         """Named views of a flat vector [size]; gradients flow back in one piece."""
         parts = torch.split(vector, self._sizes)
         return {
-            name: part.view(shape)
-            for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
+            name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
         }
 
     def join(self, weights: Mapping[str, Tensor]) -> Tensor:

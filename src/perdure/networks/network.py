@@ -230,9 +230,7 @@ class Network:
         tape: Tape | None,
     ) -> Tensor:
         """One direction by our own sweeps: ragged rows, per-sample gradients, and all Elman cells."""
-        weight_hh, bias_ih, bias_hh = (
-            weights[prefix + name] for name in ("weight_hh", "bias_ih", "bias_hh")
-        )
+        weight_hh, bias_ih, bias_hh = (weights[prefix + name] for name in ("weight_hh", "bias_ih", "bias_hh"))
         bias = bias_ih if self.cell.hidden_bias else bias_ih + bias_hh
         projection = functional.linear(rows, weights[prefix + "weight_ih"], bias)
         hidden_bias = bias_hh if self.cell.hidden_bias else None
@@ -240,9 +238,7 @@ class Network:
             projection = _watched(projection)
             if hidden_bias is not None:
                 hidden_bias = _watched(hidden_bias.expand(len(rows), -1).clone())
-        states: Tensor = Unroll.apply(
-            self.cell, packing, reverse, projection, hidden_bias, weight_hh
-        )  # type: ignore[no-untyped-call]
+        states: Tensor = Unroll.apply(self.cell, packing, reverse, projection, hidden_bias, weight_hh)
         if tape is not None:
             before = packing.before(states.detach(), backward=reverse)
             hidden = projection if hidden_bias is None else hidden_bias
@@ -250,9 +246,7 @@ class Network:
             tape.append(Entry(prefix + "weight_hh", prefix + "bias_hh", before, hidden, packing))
         return states
 
-    def _fused(
-        self, weights: Weights, prefix: str, rows: Tensor, packing: Packing
-    ) -> list[Tensor]:
+    def _fused(self, weights: Weights, prefix: str, rows: Tensor, packing: Packing) -> list[Tensor]:
         """All directions by torch's fused kernels, which need equally long sequences."""
         flat = [
             weights[f"{prefix}{direction}{name}"]
@@ -287,7 +281,7 @@ def _watched(outputs: Tensor) -> Tensor:
 def _affine(
     weights: Weights, prefix: str, suffix: str, rows: Tensor, packing: Packing, tape: Tape | None
 ) -> Tensor:
-    """inputs W^T + b, noted on the tape if there is one."""
+    """Inputs W^T + b, noted on the tape if there is one."""
     names = f"{prefix}weight{suffix}", f"{prefix}bias{suffix}"
     outputs = functional.linear(rows, weights[names[0]], weights[names[1]])
     if tape is not None:

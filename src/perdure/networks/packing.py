@@ -104,9 +104,7 @@ class Packing:
             return rows.view(self.steps, self.batch, *rows.shape[1:]).transpose(0, 1)
         padded = rows.new_zeros(self.batch * self.steps, *rows.shape[1:])
         index = self._sequence_of_row * self.steps + self._step_of_row
-        return padded.index_copy(0, index.to(rows.device), rows).view(
-            self.batch, self.steps, *rows.shape[1:]
-        )
+        return padded.index_copy(0, index.to(rows.device), rows).view(self.batch, self.steps, *rows.shape[1:])
 
     def last(self, count: int) -> slice | Tensor:
         """Rows of the last `count` valid steps of each sequence, step by step: [count * B]."""

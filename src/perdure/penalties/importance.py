@@ -48,8 +48,4 @@ def remember(
 
 
 def _part(memory: Vectors, prefix: str) -> Vectors:
-    return {
-        name.removeprefix(prefix): vector
-        for name, vector in memory.items()
-        if name.startswith(prefix)
-    }
+    return {name.removeprefix(prefix): vector for name, vector in memory.items() if name.startswith(prefix)}

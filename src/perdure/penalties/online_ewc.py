@@ -66,9 +66,7 @@ class OnlineEWCTerm(PlainTerm):
             for name, vector in self.memory.items()
         }
         for task in situation.tasks:
-            network, weights = situation.source.weights(
-                situation.network, situation.buffers, active, task
-            )
+            network, weights = situation.source.weights(situation.network, situation.buffers, active, task)
             values = fisher(
                 network,
                 weights,
@@ -86,4 +84,3 @@ class OnlineEWCTerm(PlainTerm):
                 )
             faded = remember(faded, self.positions, added, active, situation.parameters)
         return faded
-

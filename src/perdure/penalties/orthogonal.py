@@ -6,8 +6,11 @@ of an LSTM or GRU by itself; so it also works on masked and on generated weights
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from perdure.networks.layout import Vectors
 from perdure.options import Strength
@@ -34,7 +37,7 @@ class OrthogonalTerm(PlainTerm):
         self.strength = strength
 
     def loss(self, active: Vectors, running: Running) -> Tensor | None:
-        """strength * sum_W ||W W^T - I||^2; weights that tasks share count once."""
+        """Strength * sum_W ||W W^T - I||^2; weights that tasks share count once."""
         del active
         if self.strength == 0:
             return None
@@ -43,12 +46,25 @@ class OrthogonalTerm(PlainTerm):
             for network, weights in running
             for matrix in network.recurrent_matrices(weights)
         }
-        return self.strength * sum(
-            (deviation(matrix) for matrix in matrices.values()), torch.zeros(())
-        )
+        deviations = [Deviation.apply(matrix) for matrix in matrices.values()]
+        return self.strength * torch.stack(deviations).sum()
 
 
-def deviation(matrix: Tensor) -> Tensor:
-    """||W W^T - I||_F^2 of a square matrix."""
-    identity = torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
-    return (matrix @ matrix.t() - identity).square().sum()
+class Deviation(torch.autograd.Function):
+    """||W W^T - I||_F^2 of a square matrix; its gradient 4 (W W^T - I) W is one product, not two."""
+
+    @staticmethod
+    def forward(ctx: Any, matrix: Tensor) -> Tensor:
+        """The deviation from orthogonality."""
+        difference = matrix @ matrix.t()
+        difference.diagonal().sub_(1)
+        ctx.save_for_backward(difference, matrix)
+        return difference.square().sum()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        """4 (W W^T - I) W."""
+        difference, matrix = ctx.saved_tensors
+        gradient: Tensor = 4 * grad * (difference @ matrix)
+        return gradient

@@ -47,13 +47,13 @@ class SITerm(PlainTerm):
         self.omega = {name: torch.zeros_like(vector) for name, vector in situation.start.items()}
 
     def loss(self, active: Vectors, running: Running) -> Tensor | None:
-        """lambda sum_i Omega_i (psi_i - anchor_i)^2."""
+        """Lambda sum_i Omega_i (psi_i - anchor_i)^2."""
         del running
         distance = self.anchored.distance(active)
         return None if distance is None else self.options.strength * distance
 
     def observe(self, gradients: Vectors, step: Callable[[], Vectors]) -> None:
-        """omega <- omega - delta_psi * gradient."""
+        """Omega <- omega - delta_psi * gradient."""
         moves = step()
         for name, omega in self.omega.items():
             omega.addcmul_(moves[name], gradients[name], value=-1)

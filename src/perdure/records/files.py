@@ -17,6 +17,9 @@ from torch import Tensor
 
 from perdure.errors import PerdureError
 
+PARTIAL = ".partial"
+"""Ending of files that are being written."""
+
 
 class Damaged(Exception):
     """A file's content is not what was written."""
@@ -26,7 +29,7 @@ def write(path: Path, content: bytes) -> None:
     """Put content in place in one move: a reader sees the old file or the new, never a part."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PARTIAL)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
@@ -38,6 +41,12 @@ def write(path: Path, content: bytes) -> None:
             raise
     except OSError as error:
         raise PerdureError(_explained(error, path)) from error
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed writers left; only for who holds the folder's lock."""
+    for leftover in folder.glob(f".*{PARTIAL}"):
+        leftover.unlink(missing_ok=True)
 
 
 def _explained(error: OSError, path: Path) -> str:

@@ -19,6 +19,7 @@ from perdure.records.files import (
     read_json,
     read_tensors,
     set_aside,
+    sweep,
     write,
     write_json,
     write_tensors,
@@ -64,6 +65,7 @@ class RunFolder:
                 raise PerdureError(
                     f"Run {self.path.name} is being worked on by another process; wait for it to end."
                 ) from None
+            sweep(self.path)
             yield
         finally:
             os.close(handle)

@@ -39,7 +39,7 @@ def mean_and_sem(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 def summary(records: Sequence[Record]) -> str:
-    """during and final over seeds, as mean +- SEM with n."""
+    """During and final over seeds, as mean +- SEM with n."""
     parts = []
     for name in ("during", "final"):
         mean, sem = mean_and_sem([getattr(record, name) for record in records])

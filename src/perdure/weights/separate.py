@@ -32,7 +32,7 @@ class Separate(WeightSource):
     def weights(
         self, network: Network, buffers: Vectors, active: Vectors, task: int
     ) -> tuple[Network, Weights]:
-        """psi of the task's own network."""
+        """Psi of the task's own network."""
         del buffers
         return network, self._layout(network, task).split(active[f"network.{task}"])
 

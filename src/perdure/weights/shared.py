@@ -25,12 +25,13 @@ class Shared(WeightSource):
     def active(self, network: Network, buffers: Vectors, tasks: Sequence[int]) -> Positions:
         """The body and the tasks' own heads."""
         del buffers
-        return {"body": None} | {network.head(task): None for task in tasks}
+        heads: Positions = {network.head(task): None for task in tasks}
+        return {"body": None, **heads}
 
     def weights(
         self, network: Network, buffers: Vectors, active: Vectors, task: int
     ) -> tuple[Network, Weights]:
-        """psi is the trained vectors themselves."""
+        """Psi is the trained vectors themselves."""
         del buffers
         return network, split(network, active, task)
 

@@ -1,0 +1,32 @@
+"""Timing two ways of doing the same thing against each other on a noisy machine."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+
+Job = Callable[[], object]
+
+
+def seconds(jobs: dict[str, Job], rounds: int = 15) -> dict[str, float]:
+    """Median seconds of each job; jobs take turns, so that a slow moment hits all of them."""
+    torch.set_num_threads(1)
+    times: dict[str, list[float]] = {name: [] for name in jobs}
+    for turn in range(rounds + 2):
+        for name, job in jobs.items():
+            begun = time.perf_counter()
+            job()
+            if turn >= 2:  # the first two rounds warm caches up
+                times[name].append(time.perf_counter() - begun)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def line(what: str, ratio: float, bound: float, *, at_least: bool = False) -> bool:
+    """Print a ratio beside the bound that it should keep; returns whether it does."""
+    kept = ratio >= bound if at_least else ratio <= bound
+    word = "at least" if at_least else "at most"
+    print(f"{'ok ' if kept else 'NO '} {what:<68} {ratio:6.2f}  ({word} {bound})", flush=True)
+    return kept

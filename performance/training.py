@@ -1,0 +1,94 @@
+"""Training iterations: ours against one written by hand, and methods against fine-tuning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from perdure.config import build
+from perdure.learning.learner import Learner, newborn
+from perdure.learning.phase import Phase, Splits
+from perdure.networks.batch import Data
+from perdure.networks.network import Network
+from perdure.randomness import generator
+from performance.clock import Job, line, seconds
+
+
+def phase(method: str, old_tasks: int = 0, **values: Any) -> Phase:
+    """A phase at paper size, after `old_tasks` tasks whose training is cut to one iteration each."""
+    few = {"benchmark.train": 2000, "benchmark.val": 10, "benchmark.test": 10}
+    config = build("permuted-copy", method, scale="paper", **(few | values))
+    tasks = config.benchmark.build()
+    data = [Splits(t.name, Data(t.train), Data(t.val), Data(t.test)) for t in tasks]
+    network = Network(config.network, tasks[0].inputs, [t.outputs for t in tasks])
+    learner = Learner(network, config.weights, config.penalties, config.together)
+
+    def chance(*role: object) -> torch.Generator:
+        return generator(0, *role)
+
+    knowledge = newborn(learner, chance)
+    for task in range(old_tasks):
+        one = Phase(learner, knowledge, [task], data, config.training, chance)
+        one.step()
+        knowledge = one.finish()
+    return Phase(learner, knowledge, learner.phases[old_tasks], data, config.training, chance)
+
+
+def by_hand() -> Job:
+    """The same fine-tuning step with torch.rnn_tanh, two linear layers and Adam, nothing else."""
+    (tasks, *_) = (build("permuted-copy", "fine-tuning", benchmark__train=2000).benchmark.build(),)
+    x = torch.from_numpy(tasks[0].train.x).float()
+    y = torch.from_numpy(tasks[0].train.y).float()
+    source = torch.Generator().manual_seed(0)
+
+    def weight(*shape: int) -> Tensor:
+        return ((torch.rand(shape, generator=source) * 2 - 1) / 16).requires_grad_()
+
+    recurrent = [weight(256, 8), weight(256, 256), weight(256), weight(256)]
+    readout, readout_bias = weight(256, 256), weight(256)
+    head, head_bias = weight(7, 256), weight(7)
+    parameters = [*recurrent, readout, readout_bias, head, head_bias]
+    optimiser = torch.optim.Adam(parameters, lr=1e-3, fused=True)
+
+    def step() -> None:
+        index = torch.randint(len(x), (128,), generator=source)
+        inputs, target = x[index].transpose(0, 1), y[index].transpose(0, 1)
+        start = torch.zeros(1, 128, 256)
+        states, _ = torch.rnn_tanh(inputs, start, recurrent, True, 1, 0.0, True, False, False)
+        outputs = functional.linear(states[-5:], readout, readout_bias).tanh()
+        logits = functional.linear(outputs, head, head_bias)
+        loss = functional.binary_cross_entropy_with_logits(logits, target, reduction="sum") / 128
+        optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimiser.step()
+
+    return step
+
+
+def report() -> list[bool]:
+    """Print all ratios; returns which of them keep their bounds."""
+    never = {"training.validate_every": 10**9, "training.iterations": 10**6}
+    times = seconds(
+        {
+            "by hand": by_hand(),
+            "fine-tuning": phase("fine-tuning", **never).step,
+            "online-ewc": phase("online-ewc", 1, **never).step,
+            "si": phase("si", 1, **never).step,
+            "masking": phase("masking", **never).step,
+            "masking+si": phase("masking+si", 1, **never).step,
+        },
+        rounds=40,
+    )
+    plain = times["fine-tuning"]
+    print(f"fine-tuning, an iteration: {1e3 * plain:.2f} ms")
+    return [
+        line("fine-tuning / the step by hand (torch.rnn_tanh)", plain / times["by hand"], 1.25),
+        line("online-ewc (with its orthogonal penalty) / fine-tuning", times["online-ewc"] / plain, 1.35),
+        line("si (with its orthogonal penalty) / fine-tuning", times["si"] / plain, 1.35),
+        line("fine-tuning / masking 80 %", plain / times["masking"], 4, at_least=True),
+        line("fine-tuning / masking+si 80 %", plain / times["masking+si"], 3, at_least=True),
+    ]

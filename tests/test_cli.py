@@ -1,0 +1,193 @@
+"""The command line as people use and misuse it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from perdure.cli import main
+
+QUICK = ["--scale", "smoke", "--training.iterations", "4", "--training.validate_every", "2"]
+
+
+def command(*words):
+    return [sys.executable, "-m", "perdure.cli", *words]
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGINT, before[0])
+    signal.signal(signal.SIGTERM, before[1])
+
+
+def test_json_has_what_is_promised(capsys):
+    assert main(["run", "permuted-copy", "fine-tuning", "--seed", "3", "--json", *QUICK]) == 0
+    out, err = capsys.readouterr()
+    record = json.loads(out)
+    assert record["benchmark"] == "permuted-copy"
+    assert record["method"] == "fine-tuning"
+    assert record["seed"] == 3
+    rows = record["accuracy"]
+    assert len(rows) == len(rows[0]) == 3
+    assert record["during"] == pytest.approx(sum(rows[k][k] for k in range(3)) / 3)
+    assert record["final"] == pytest.approx(sum(rows[-1]) / 3)
+    assert record["iterations"] == [4, 4, 4]
+    assert record["seconds"] > 0
+    assert os.path.exists(f"runs/{record['hash']}/record.json")
+    assert "test accuracy" in err
+
+
+def test_multitask_has_a_square_matrix_too(capsys):
+    assert main(["run", "permuted-copy", "multitask", "--json", *QUICK]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert len(record["accuracy"]) == 3
+    assert record["during"] == pytest.approx(record["final"])
+
+
+def test_tables_lists_and_plots(capsys):
+    assert main(["run", "permuted-copy", "si", "--plot", "r.png", *QUICK]) == 0
+    out, _ = capsys.readouterr()
+    assert "after task" in out
+    assert "final" in out
+    with open("r.png", "rb") as file:
+        assert file.read(4) == b"\x89PNG"
+    run = os.listdir("runs")[0]
+    assert main(["show"]) == 0
+    assert run[:8] in capsys.readouterr().out
+    assert main(["show", run[:5], "--plot", "m.svg"]) == 0
+    assert "task 3" in capsys.readouterr().out
+    with open("m.svg") as file:
+        assert "after learning task" in file.read() or os.path.getsize("m.svg") > 1000
+    assert main(["show", run, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["hash"] == run
+
+
+def test_seeds_in_one_process_and_in_two_are_the_same(capsys):
+    base = ["run", "permuted-copy", "masking", "--seeds", "3", "--json", *QUICK]
+    assert main([*base, "--runs", "a"]) == 0
+    one = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    done = subprocess.run(
+        command(*base, "--runs", "b", "--workers", "2"), capture_output=True, text=True, check=True
+    )
+    two = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [r["seed"] for r in one] == [r["seed"] for r in two] == [0, 1, 2]
+    assert [r["accuracy"] for r in one] == [r["accuracy"] for r in two]
+    assert one[0]["accuracy"] != one[1]["accuracy"]
+
+
+def test_list_and_help_name_everything(capsys):
+    assert main(["list"]) == 0
+    out = capsys.readouterr().out
+    for word in ("permuted-copy", "pattern-manipulation", "fine-tuning", "masking+si", "laptop"):
+        assert word in out
+    assert main([]) == 0
+    assert main(["--help"]) == 0
+    assert "perdure run" in capsys.readouterr().out
+    for name in ("run", "show", "list"):
+        assert main([name, "--help"]) == 0
+        assert f"perdure {name}" in capsys.readouterr().out
+    assert main(["run", "permuted-copy", "online-ewc", "--help", "--scale", "paper"]) == 0
+    out = capsys.readouterr().out
+    for word in (
+        "--penalties.online-ewc.strength 100.0",
+        "--benchmark.i 5",
+        "--network.hidden 256",
+        "call 6",
+    ):
+        assert word in out
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("perdure ")
+
+
+def test_help_needs_no_torch():
+    for words in (["--help"], ["run", "--help"], ["list"], ["show", "--help"]):
+        code = (
+            "import sys; from perdure.cli import main; main(sys.argv[1:]);"
+            "sys.exit(3 if 'torch' in sys.modules else 0)"
+        )
+        assert subprocess.run([sys.executable, "-c", code, *words], stdout=subprocess.DEVNULL).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["rum"], "did you mean 'run'"),
+        (["run"], "needs a BENCHMARK and a METHOD"),
+        (["run", "permuted-copy"], "needs a BENCHMARK and a METHOD"),
+        (["run", "permuted-copi", "si"], "did you mean 'permuted-copy'"),
+        (["run", "permuted-copy", "fine-tunning"], "did you mean 'fine-tuning'"),
+        (["run", "permuted-copy", "si", "more"], "'more' follows"),
+        (["run", "permuted-copy", "si", "--trainin.iterations", "5"], "did you mean '--training.iterations'"),
+        (["run", "permuted-copy", "si", "--sed", "5"], "did you mean '--seed'"),
+        (["run", "permuted-copy", "si", "--training.iterations"], "needs a value"),
+        (["run", "permuted-copy", "si", "--training.iterations", "-5"], "training.iterations"),
+        (["run", "permuted-copy", "si", "--training.iterations", "0"], "training.iterations"),
+        (["run", "permuted-copy", "si", "--network.hidden", "0"], "network.hidden"),
+        (["run", "permuted-copy", "si", "--benchmark.p", "9"], "does not fit"),
+        (["run", "permuted-copy", "si", "--benchmark.width", "-1"], "benchmark.width"),
+        (["run", "permuted-copy", "si", "--seed", "-1"], "--seed must be"),
+        (["run", "permuted-copy", "si", "--seed", "1", "--seeds", "2"], "not both"),
+        (["run", "permuted-copy", "si", "--seed", "1", "--seed", "2"], "given twice"),
+        (["run", "permuted-copy", "si", "--seeds", "x"], "--seeds must be"),
+        (["run", "permuted-copy", "si", "--workers", "0"], "--workers must be"),
+        (["run", "permuted-copy", "si", "--scale", "papper"], "did you mean 'paper'"),
+        (["run", "permuted-copy", "si", "--device", "tpu"], "--device"),
+        (["run", "permuted-copy", "si", "-x"], "two dashes"),
+        (["run", "permuted-copy", "multitask+si"], "no old task"),
+        (["run", "permuted-copy", "si", "--seeds", "2", "--plot", "x.png"], "--plot draws one run"),
+        (["run", "permuted-copy", "si", "--runs", "/proc/nowhere", *QUICK], "--runs DIR"),
+        (["run", "permuted-copy", "fine-tuning", "--plot", "x.jpeg", *QUICK], ".png, .pdf, .svg"),
+        (["show", "abc"], "No run 'abc'"),
+        (["show"], "No finished runs"),
+        (["show", "a", "b"], "one run"),
+        (["show", "--fun"], "Unknown option"),
+    ],
+)
+def test_mistakes_get_one_sentence_and_exit_code_2(words, message, capsys):
+    assert main(words) == 2
+    _, err = capsys.readouterr()
+    sentences = [line for line in err.splitlines() if line.startswith("perdure: ")]
+    assert len(sentences) == 1
+    assert message in sentences[0]
+    assert "Traceback" not in err
+
+
+def test_on_off_options_may_stand_alone(capsys):
+    words = ["run", "permuted-copy", "fine-tuning", "--network.bidirectional", "--json", *QUICK]
+    assert main(words) == 0
+    assert json.loads(capsys.readouterr().out)["config"]["network"]["bidirectional"] is True
+    words = ["run", "permuted-copy", "fine-tuning", "--network.bidirectional=false", "--json", *QUICK]
+    assert main(words) == 0
+    assert json.loads(capsys.readouterr().out)["config"]["network"]["bidirectional"] is False
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 2)])
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_signals_stop_cleanly_and_the_run_goes_on_later(number, code, workers, capsys):
+    words = ["run", "permuted-copy", "fine-tuning", "--seeds", "2", "--scale", "smoke", "--json"]
+    words += ["--training.iterations", "1500", "--workers", workers]
+    process = subprocess.Popen(command(*words), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not any(
+        name.startswith("after-") for _, _, names in os.walk("runs") for name in names
+    ):
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code, err
+    assert "continues where it was" in err
+    assert "Traceback" not in err
+    assert main(words) == 0
+    resumed = [json.loads(line)["accuracy"] for line in capsys.readouterr().out.splitlines()]
+    assert main([*words, "--runs", "fresh"]) == 0
+    fresh = [json.loads(line)["accuracy"] for line in capsys.readouterr().out.splitlines()]
+    assert resumed == fresh

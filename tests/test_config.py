@@ -1,0 +1,141 @@
+"""Configs: presets, hashes, round trips, and composition of methods."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+
+from perdure.benchmarks.task import Benchmark
+from perdure.config import SCALES, build, from_json, preset, read_presets
+from perdure.errors import PerdureError
+from perdure.methods import COMBINATIONS, METHODS, compose
+from perdure.options import Piece, discover
+from perdure.penalties.penalty import Penalty
+from perdure.weights.source import WeightSource
+
+BENCHMARKS = sorted(discover("perdure.benchmarks", Benchmark))
+ALL_METHODS = [*METHODS, *COMBINATIONS]
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "method", "scale"), list(itertools.product(BENCHMARKS, ALL_METHODS, SCALES))
+)
+def test_every_preset_builds_and_survives_json(benchmark, method, scale):
+    config = build(benchmark, method, scale=scale, seed=3)
+    assert from_json(json.loads(json.dumps(config.json))) == config
+    assert from_json(config.json).hash == config.hash
+
+
+def test_preset_files_name_only_what_exists():
+    """A misspelt option in a preset would silently do nothing; here it is an error."""
+    from perdure.config import _flat, option_names, sections
+
+    for benchmark in BENCHMARKS:
+        for method, scales in read_presets(benchmark).items():
+            assert set(scales) <= set(SCALES)
+            known = {
+                name
+                for other in ([method] if method != "all" else ALL_METHODS)
+                for name in option_names(sections(benchmark, other))
+            }
+            for table in scales.values():
+                values = {k: v for k, v in table.items() if k not in ("source", "variant")}
+                assert set(_flat(values)) <= known
+                assert method == "all" or table["source"]
+                for variant in table.get("variant", []):
+                    rest = {k: v for k, v in variant.items() if k not in ("source", "when")}
+                    assert set(_flat(rest)) <= known
+                    assert set(variant["when"]) <= known
+
+
+def test_published_values_are_the_defaults_of_paper_scale():
+    config = build("permuted-copy", "online-ewc", scale="paper")
+    assert config.training.iterations == 20_000
+    assert config.penalties["online-ewc"].strength == 100
+    assert config.penalties["orthogonal"].strength == 0.01
+    with_identity = build("permuted-copy", "online-ewc", scale="paper", network__task_identity=True)
+    assert with_identity.penalties["online-ewc"].strength == 1e7
+    assert with_identity.network.orthogonal
+
+
+def test_given_values_beat_presets():
+    config = build("permuted-copy", "si", scale="paper", training__iterations="7", network__hidden="64,32")
+    assert config.training.iterations == 7
+    assert config.network.hidden == (64, 32)
+
+
+def test_parts_lend_their_presets_to_combinations():
+    values = preset("permuted-copy", "masking+si", "paper", {})
+    assert values["weights.fraction"] == 0.8
+    assert values["penalties.si.strength"] == 1.0
+
+
+def test_hashes_differ_where_configs_do():
+    hashes = {
+        build("permuted-copy", method, seed=seed, training__iterations=n).hash
+        for method in ALL_METHODS
+        for seed in (0, 1)
+        for n in (10, 11)
+    }
+    assert len(hashes) == len(ALL_METHODS) * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("fine-tunning", "did you mean 'fine-tuning'"),
+        ("masking+masking", "twice"),
+        ("masking+from-scratch", "two sources of weights"),
+        ("from-scratch+si", "nothing to protect"),
+        ("multitask+si", "no old task"),
+        ("", "Unknown method"),
+    ],
+)
+def test_combinations_without_meaning_are_refused(name, message):
+    with pytest.raises(PerdureError, match=message):
+        compose(name)
+
+
+def test_combinations_merge():
+    method = compose("masking+si+online-ewc")
+    assert (method.weights, method.penalties) == ("masked", ("si", "online-ewc"))
+
+
+@pytest.mark.parametrize(
+    ("package", "base"), [("perdure.penalties", Penalty), ("perdure.weights", WeightSource)]
+)
+def test_every_piece_explains_itself(package, base):
+    pieces: dict[str, type[Piece]] = discover(package, base)
+    assert pieces
+    for name, kind in pieces.items():
+        assert (kind.__doc__ or "").strip()
+        for field, about in kind.model_fields.items():
+            assert about.description, f"{name}.{field} has no help text"
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"network.hidden": 0}, "network.hidden"),
+        ({"network.hidden": "12,-3"}, "network.hidden"),
+        ({"network.cell": "lstn"}, "network.cell"),
+        ({"training.learning_rate": "fast"}, "training.learning_rate"),
+        ({"training.learning_rate": "nan"}, "training.learning_rate"),
+        ({"training.optimiser": "Muon"}, "offered are Adam"),
+        ({"training.iteration": 5}, "did you mean 'training.iterations'"),
+        ({"penalties.si.strength": 5}, "Unknown option"),
+    ],
+)
+def test_faults_name_the_field(values, message):
+    with pytest.raises(PerdureError, match=message) as caught:
+        build("permuted-copy", "fine-tuning", **values)
+    assert "\n" not in str(caught.value)
+
+
+def test_faulty_seed_and_scale():
+    with pytest.raises(PerdureError, match="seed"):
+        build("copy", "si", seed=-1)
+    with pytest.raises(PerdureError, match="did you mean 'laptop'"):
+        build("copy", "si", scale="lapto")

@@ -1,0 +1,400 @@
+"""Equivalences of the engine, the weight sources and the penalties, on small cases."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from helpers import random_weights, sequences, whole
+from perdure.benchmarks.task import Kind
+from perdure.config import build
+from perdure.errors import PerdureError
+from perdure.learning.engine import Habits, learn, pack
+from perdure.learning.learner import Learner, newborn
+from perdure.learning.optimiser import OPTIMISERS, Optimiser
+from perdure.learning.phase import Phase, Splits
+from perdure.learning.sampling import Mixture, Shuffler
+from perdure.networks.batch import Data
+from perdure.networks.fisher import fisher
+from perdure.networks.network import Architecture, Network
+from perdure.networks.targets import negative_log_likelihood
+from perdure.randomness import generator
+from perdure.weights.masked import Masked
+from perdure.weights.source import put, take
+
+SMALL = {
+    "benchmark.i": 3,
+    "benchmark.p": 3,
+    "benchmark.width": 3,
+    "benchmark.tasks": 3,
+    "benchmark.train": 200,
+    "benchmark.val": 40,
+    "benchmark.test": 40,
+    "network.hidden": 10,
+    "network.orthogonal": False,
+    "training.iterations": 25,
+    "training.batch_size": 16,
+    "training.learning_rate": 1e-2,
+    "training.validate_every": 10,
+    "training.patience": None,
+    "training.clip": 1.0,
+}
+
+
+class Memory:
+    """A keeper in memory: the knowledge after each phase."""
+
+    def __init__(self):
+        self.after = []
+
+    def load(self):
+        return None
+
+    def save(self, tensors, facts):
+        pass
+
+    def keep(self, phase, tensors):
+        self.after.append({name: tensor.clone() for name, tensor in tensors.items()})
+
+
+def setting(method, **values):
+    config = build("permuted-copy", method, scale="smoke", seed=0, **(SMALL | values))
+    tasks = config.benchmark.build()
+    data = [Splits(t.name, Data(t.train), Data(t.val), Data(t.test)) for t in tasks]
+    network = Network(config.network, tasks[0].inputs, [t.outputs for t in tasks])
+    return config, data, Learner(network, config.weights, config.penalties, config.together)
+
+
+def outcome(method, **values):
+    """Accuracies and the knowledge after each phase."""
+    config, data, learner = setting(method, **values)
+    keeper = Memory()
+    result = learn(learner, data, config.training, chance, keeper, Habits())
+    return result, keeper.after
+
+
+def chance(*role):
+    return generator(0, *role)
+
+
+def parameters(knowledge):
+    return {name: value for name, value in knowledge.items() if name.startswith("parameters/")}
+
+
+def assert_same(first, second):
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        assert torch.equal(value, second[name]), name
+
+
+@pytest.mark.parametrize("method", ["online-ewc", "si"])
+def test_strength_zero_is_fine_tuning_bit_for_bit(method):
+    plain, knowledge = outcome("fine-tuning")
+    free, other = outcome(method, **{f"penalties.{method}.strength": 0.0})
+    assert plain.accuracy == free.accuracy
+    for one, two in zip(knowledge, other, strict=True):
+        assert_same(parameters(one), parameters(two))
+
+
+@pytest.mark.parametrize("method", ["online-ewc", "si"])
+def test_a_penalty_holds_weights_back(method):
+    """The stronger the penalty, the less the body moves after the first task."""
+    moved = []
+    for strength in (0.0, 100.0, 1e5):
+        _, knowledge = outcome(method, **{f"penalties.{method}.strength": strength})
+        first, last = (k["parameters/body"] for k in (knowledge[0], knowledge[-1]))
+        important = knowledge[0][f"memory/{method}/importance.body"]
+        moved.append(float((important * (last - first).square()).sum()))
+    assert moved[0] > 3 * moved[1] > 3 * moved[2]
+
+
+def test_masking_nothing_is_fine_tuning_bit_for_bit():
+    plain, knowledge = outcome("fine-tuning")
+    masked, other = outcome("masking", **{"weights.fraction": 0.0})
+    assert plain.accuracy == masked.accuracy
+    for one, two in zip(knowledge, other, strict=True):
+        assert_same(parameters(one), parameters(two))
+
+
+@pytest.mark.parametrize("inner", ["si", "online-ewc"])
+def test_masking_nothing_around_a_penalty_is_the_penalty(inner):
+    strong = {f"penalties.{inner}.strength": 5.0}
+    plain, knowledge = outcome(inner, **strong)
+    masked, other = outcome(f"masking+{inner}", **strong, **{"weights.fraction": 0.0})
+    assert plain.accuracy == masked.accuracy
+    assert_same(parameters(knowledge[-1]), parameters(other[-1]))
+
+
+def test_gamma_one_sums_the_fishers_of_all_tasks():
+    values = {"penalties.online-ewc.strength": 5.0, "penalties.online-ewc.gamma": 1.0}
+    _, data, learner = setting("online-ewc", **values)
+    _, knowledge = outcome("online-ewc", **values)
+    total = torch.zeros(learner.network.body.size)
+    for task, after in enumerate(knowledge):
+        network = learner.network
+        head = network.head(task)
+        weights = network.body.split(after["parameters/body"]) | network.heads[head].split(
+            after[f"parameters/{head}"]
+        )
+        own = fisher(network, weights, data[task].train, task=task)
+        total += network.body.join(own)
+        memory = after["memory/online-ewc/importance.body"]
+        torch.testing.assert_close(memory, total, rtol=1e-6, atol=1e-12)
+        assert torch.equal(after["memory/online-ewc/anchor.body"], after["parameters/body"])
+
+
+def test_gamma_fades_old_fishers():
+    """F <- gamma F + F_k: with gamma 0 only the newest Fisher remains."""
+    forgetful = {"penalties.online-ewc.gamma": 0.0, "penalties.online-ewc.strength": 0.0}
+    faithful = {"penalties.online-ewc.gamma": 0.5, "penalties.online-ewc.strength": 0.0}
+    _, alone = outcome("online-ewc", **forgetful)
+    _, faded = outcome("online-ewc", **faithful)
+    name = "memory/online-ewc/importance.body"
+    expected = alone[2][name] + 0.5 * alone[1][name] + 0.25 * alone[0][name]
+    torch.testing.assert_close(faded[2][name], expected)
+
+
+def test_heads_are_free_if_asked():
+    _, knowledge = outcome("online-ewc", **{"penalties.online-ewc.heads": False})
+    assert not any("head" in name for name in knowledge[-1] if name.startswith("memory/"))
+
+
+@pytest.mark.parametrize("optimiser", ["Adam", "SGD", "RMSprop"])
+@pytest.mark.parametrize("task_loss_only", [True, False])
+def test_si_equals_a_slow_reference(optimiser, task_loss_only):
+    """Omega from a second optimiser that really takes the step for the watched gradient, every time."""
+    rates = {"Adam": 1e-2, "SGD": 1e-1, "RMSprop": 1e-3}
+    values = {
+        "penalties.si.strength": 0.5,
+        "penalties.orthogonal.strength": 0.1,
+        "penalties.si.task_loss_only": task_loss_only,
+        "training.optimiser": optimiser,
+        "training.learning_rate": rates[optimiser],
+    }
+    config, data, learner = setting("si", **values)
+    knowledge = newborn(learner, chance)
+    total: dict[str, torch.Tensor] = {}
+    for task in range(2):
+        phase = Phase(learner, knowledge, [task], data, config.training, chance)
+        twin = Phase(learner, knowledge, [task], data, config.training, chance)
+        start = {n: v.clone() for n, v in phase.trained().items()}
+        omega = {n: torch.zeros_like(v) for n, v in start.items()}
+        while not phase.done:
+            for name, value in _slow_contribution(phase, twin, task, task_loss_only).items():
+                omega[name] += value
+            phase.step()
+            twin.step()
+        knowledge = phase.finish()
+        for name, path in omega.items():
+            moved = phase.trained()[name] - start[name]
+            gain = (path / (moved.square() + 1e-3)).clamp(min=0)
+            total[name] = total.get(name, torch.zeros_like(gain)) + gain
+            ours = knowledge.memories["si"][f"importance.{name}"]
+            torch.testing.assert_close(ours, total[name], rtol=1e-4, atol=1e-6)
+
+
+def _slow_contribution(phase, twin, task, task_loss_only):
+    """-delta_psi * g for the step to come, by deep copies and torch.optim alone."""
+    shuffler = twin.mixture.shufflers[task]
+    saved = shuffler.state()
+    index = shuffler.take(phase.training.batch_size)
+    shuffler.restore(saved)
+    active = {n: v.detach().clone().requires_grad_() for n, v in phase.active.items()}
+    network, weights = phase.learner.source.weights(phase.learner.network, {}, active, task)
+    batch = phase.data[task].train.batch(index)
+    loss = negative_log_likelihood(network(weights, batch, task), batch) / phase.training.batch_size
+    if not task_loss_only:
+        for term in phase.terms.values():
+            extra = term.loss(active, [(network, weights)])
+            loss = loss if extra is None else loss + extra
+    gradients = dict(zip(active, torch.autograd.grad(loss, list(active.values())), strict=True))
+    if not task_loss_only:
+        norm = torch.stack([g.norm() for g in gradients.values()]).norm()
+        scale = min(1.0, float(phase.training.clip / (norm + 1e-6)))
+        gradients = {n: g * scale for n, g in gradients.items()}
+    copies = {n: v.detach().clone().requires_grad_() for n, v in active.items()}
+    other = getattr(torch.optim, phase.training.optimiser)(
+        list(copies.values()), lr=phase.training.learning_rate
+    )
+    for name, state in zip(copies, phase.optimiser._states(), strict=True):
+        for key, value in state.items():
+            kept = value.clone() if isinstance(value, torch.Tensor) else value
+            other.state[copies[name]][key] = kept
+    for name, copy in copies.items():
+        copy.grad = gradients[name].clone()
+    other.step()
+    return {n: -(copies[n].detach() - active[n].detach()) * gradients[n] for n in copies}
+
+
+@pytest.mark.parametrize("cell", ["elman", "lstm", "gru"])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_the_sub_network_equals_the_masked_full_network(cell, bidirectional):
+    """Logits and gradients equal those of the full network with units silenced by zeroed columns."""
+    architecture = Architecture(
+        cell=cell, hidden=(10, 6), bidirectional=bidirectional, before=(5,), after=(4,)
+    )
+    network = Network(architecture, 3, (2, 2))
+    source = Masked(fraction=0.5)
+    start, masks = source.start(network, chance)
+    start = {name: vector.double() for name, vector in start.items()}
+    batch = whole(sequences(Kind.TAGS, 5, 6, 3, 2, ragged=True))
+    positions = source.active(network, masks, [1])
+    active = {n: v.clone().requires_grad_() for n, v in take(start, positions).items()}
+    narrow, weights = source.weights(network, masks, active, 1)
+    logits = narrow(weights, batch, 1)
+    gradients = dict(
+        zip(active, torch.autograd.grad(logits.square().sum(), list(active.values())), strict=True)
+    )
+    # The oracle: a full network in which everything that leaves a silent unit is multiplied by zero.
+    full = {n: v.clone().requires_grad_() for n, v in start.items()}
+    named = network.body.split(full["body"]) | network.heads["head.1"].split(full["head.1"])
+    silenced = {}
+    for name, weight in named.items():
+        axes = network.layout.axes[name]
+        if len(axes) == 2:
+            gate = torch.zeros(axes[1].size, dtype=torch.float64)
+            kept = {g: masks[f"kept.1.{g}"] for g, _ in axes[1].groups if f"kept.1.{g}" in masks}
+            gate[axes[1].gather(kept)] = 1
+            weight = weight * gate
+        silenced[name] = weight
+    oracle = network(silenced, batch, 1)
+    torch.testing.assert_close(logits, oracle, rtol=1e-10, atol=1e-12)
+    wanted = torch.autograd.grad(oracle.square().sum(), [full["body"], full["head.1"]])
+    for name, gradient in zip(("body", "head.1"), wanted, strict=True):
+        torch.testing.assert_close(gradients[name], gradient[positions[name]], rtol=1e-9, atol=1e-12)
+        elsewhere = gradient.clone()
+        elsewhere[positions[name]] = 0
+        assert elsewhere.abs().max() < 1e-12  # silent units get no gradient at all
+
+
+def test_masked_units_are_counted_as_in_the_original():
+    for units, fraction, silent in ((256, 0.8, 204), (32, 0.6, 19), (32, 0.4, 12), (32, 0.2, 6)):
+        network = Network(Architecture(hidden=(units,)), 3, (2,))
+        _, masks = Masked(fraction=fraction).start(network, chance)
+        assert len(masks["kept.0.recurrent.0"]) == units - silent
+
+
+def test_take_and_put_are_inverse():
+    vectors = {"a": torch.arange(6.0), "b": torch.arange(3.0)}
+    positions = {"a": torch.tensor([1, 4]), "b": None}
+    active = take(vectors, positions)
+    assert active["a"].tolist() == [1, 4]
+    result = put(vectors, {"a": torch.tensor([9.0, 8.0]), "b": -active["b"]}, positions)
+    assert result["a"].tolist() == [0, 9, 2, 3, 8, 5]
+    assert result["b"].tolist() == [0, -1, -2]
+    assert vectors["a"].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_other_heads_stay_put_even_with_weight_decay():
+    _, knowledge = outcome("fine-tuning", **{"training.weight_decay": 0.1})
+    for task in (0, 1):
+        name = f"parameters/head.{task}"
+        assert torch.equal(knowledge[task][name], knowledge[2][name])
+
+
+def test_separate_networks_never_forget():
+    result, _ = outcome("from-scratch")
+    for task in range(3):
+        kept = {row[task] for row in result.accuracy[task:]}
+        assert len(kept) == 1
+
+
+def test_multitask_has_one_phase_and_learns_all():
+    result, _ = outcome("multitask", **{"training.iterations": 300, "network.hidden": 40})
+    assert len(result.accuracy) == 1
+    assert result.iterations == [900]
+    assert min(result.accuracy[0]) > 90
+
+
+def test_early_stopping_restores_the_best_weights():
+    stopping = {"training.iterations": 400, "training.patience": 2, "training.learning_rate": 5e-2}
+    config, data, learner = setting("fine-tuning", **stopping)
+    phase = Phase(learner, newborn(learner, chance), [0], data, config.training, chance)
+    while not phase.done:
+        phase.step()
+    best = max(phase.curve, key=lambda point: (point["val accuracy"], -point["val loss"]))
+    assert phase.best is not None
+    assert phase.best[0].accuracy == best["val accuracy"]
+    knowledge = phase.finish()
+    from perdure.learning.evaluate import evaluate
+
+    score = evaluate(*knowledge.weights(learner, 0), data[0].val, 0)
+    assert score.accuracy == pytest.approx(best["val accuracy"])
+    assert score.loss == pytest.approx(best["val loss"], rel=1e-5)
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_every_optimiser_tells_its_step_without_taking_it(name):
+    vectors = {"a": torch.linspace(-1, 1, 5).requires_grad_(), "b": torch.ones(3).requires_grad_()}
+    optimiser = Optimiser(name, vectors, 0.01, 0.0)
+    for round in range(3):
+        for vector in vectors.values():
+            vector.grad = torch.sin(vector.detach() + round)
+        before = {n: v.detach().clone() for n, v in vectors.items()}
+        moves = optimiser.would_move()
+        for key, vector in vectors.items():
+            assert torch.equal(vector.detach(), before[key])
+        again = optimiser.would_move()
+        optimiser.step()
+        for key, vector in vectors.items():
+            torch.testing.assert_close(vector.detach() - before[key], moves[key])
+            assert torch.equal(moves[key], again[key])
+
+
+def test_shufflers_visit_everything_and_resume():
+    shuffler = Shuffler(10, generator(0, "s"))
+    seen = torch.cat([shuffler.take(4) for _ in range(5)])
+    assert sorted(seen[:10].tolist()) == sorted(seen[10:].tolist()) == list(range(10))
+    state = {name: value.clone() for name, value in shuffler.state().items()}
+    ahead = [shuffler.take(3).tolist() for _ in range(9)]
+    other = Shuffler(10, generator(1, "other"))
+    other.restore(state)
+    assert [other.take(3).tolist() for _ in range(9)] == ahead
+
+
+def test_a_mixture_shares_batches_evenly():
+    mixture = Mixture({0: 50, 1: 50}, {t: generator(0, t) for t in (0, 1)}, generator(0, "mix"))
+    counts = torch.zeros(2)
+    for _ in range(200):
+        shares = mixture.take(16)
+        assert sum(len(index) for index in shares.values()) == 16
+        for task, index in shares.items():
+            counts[task] += len(index)
+    assert abs(counts[0] / counts.sum() - 0.5) < 0.03
+
+
+def test_nan_is_named():
+    with pytest.raises(PerdureError, match="'orthogonal' became inf at iteration 1 of permuted-copy 1"):
+        outcome("fine-tuning", **{"penalties.orthogonal.strength": 1e38})
+
+
+def test_the_global_generator_is_never_touched():
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    outcome("masking+si")
+    outcome("multitask")
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_pack_lists_all_knowledge():
+    _, _, learner = setting("masking+online-ewc")
+    names = set(pack(newborn(learner, chance)))
+    assert {"parameters/body", "parameters/head.0", "buffers/kept.2.recurrent.0"} <= names
+
+
+def test_orthogonal_penalty_is_its_formula_and_works():
+    network = Network(Architecture(cell="lstm", hidden=(4,)), 3, (2,))
+    weights = random_weights(network)
+    from perdure.penalties.orthogonal import Deviation, OrthogonalTerm
+
+    blocks = weights["recurrent.0.weight_hh"].numpy().reshape(4, 4, 4)
+    expected = sum(((b @ b.T - torch.eye(4).numpy()) ** 2).sum() for b in blocks)
+    value = OrthogonalTerm(3.0).loss({}, [(network, weights), (network, weights)])
+    assert float(value) == pytest.approx(3 * expected)
+    matrix = torch.randn(5, 5, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(Deviation.apply, (matrix,))
+    strong = {"penalties.orthogonal.strength": 1.0, "training.iterations": 100}
+    _, knowledge = outcome("fine-tuning", **strong)
+    _, _, learner = setting("fine-tuning")
+    matrix = learner.network.body.split(knowledge[0]["parameters/body"])["recurrent.0.weight_hh"]
+    assert float((matrix @ matrix.T - torch.eye(10)).square().sum()) < 0.2

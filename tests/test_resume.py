@@ -1,0 +1,199 @@
+"""Runs that are killed at random moments end with the same record, bit for bit."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from perdure.config import build
+from perdure.errors import Interrupted, PerdureError
+from perdure.learning.engine import Habits
+from perdure.records.files import Damaged, read_tensors, write, write_json, write_tensors
+from perdure.records.store import RunFolder, all_records, find_run
+from perdure.run import run
+from test_learning import SMALL
+
+CASES = {
+    "fine-tuning": {"training.patience": 3, "training.iterations": 200},
+    "online-ewc": {"penalties.orthogonal.strength": 0.1, "penalties.online-ewc.samples": 50},
+    "masking+si": {"training.decay": 0.1, "network.hidden": 30},
+    "multitask": {"training.optimiser": "RMSprop", "training.learning_rate": 1e-3},
+}
+KILLS = 5
+"""For each case: 20 in all."""
+
+
+def config_of(method, **values):
+    return build("permuted-copy", method, scale="smoke", **(SMALL | {"training.iterations": 120} | values))
+
+
+def child(config_json, runs):
+    from perdure.config import from_json
+
+    torch.set_num_threads(1)
+    run(from_json(config_json), runs, Habits(save_every=0.01))
+
+
+@pytest.fixture(scope="module")
+def server():
+    """Processes that start at once because torch is loaded before they fork."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["perdure.run"])
+    return context
+
+
+def comparable(folder: Path):
+    """Everything in a record but the times, and every tensor kept after a phase."""
+    record = RunFolder(folder.parent, folder.name).record()
+    assert record is not None
+    facts = {k: v for k, v in record.json.items() if k not in ("seconds", "timings")}
+    tensors = {path.name: read_tensors(path)[0] for path in sorted(folder.glob("after-*.safetensors"))}
+    return facts, tensors
+
+
+@pytest.mark.parametrize("method", CASES)
+def test_killed_runs_equal_uninterrupted_ones(method, tmp_path, server):
+    config = config_of(method, **CASES[method])
+    whole = run(config, tmp_path / "whole", Habits(save_every=1e9))
+    runs, chance, kills = tmp_path / "killed", random.Random(method), 0
+    length = max(whole.record.seconds, 0.3)
+    while kills < KILLS:
+        process = server.Process(target=child, args=(config.json, str(runs)))
+        process.start()
+        time.sleep(0.05 + chance.random() * length)
+        if process.is_alive():
+            os.kill(process.pid, signal.SIGKILL)
+            kills += 1
+        process.join()
+        if (runs / config.hash / "record.json").exists():  # too fast: begin again, kills go on counting
+            finished = comparable(runs / config.hash)
+            assert finished[0] == comparable(whole.folder)[0]
+            for path in (runs / config.hash).iterdir():
+                path.unlink()
+    done = run(config, runs, Habits())
+    ours, expected = comparable(done.folder), comparable(whole.folder)
+    assert ours[0] == expected[0]
+    assert ours[1].keys() == expected[1].keys()
+    for name, tensors in ours[1].items():
+        for key, value in tensors.items():
+            assert torch.equal(value, expected[1][name][key]), (name, key)
+    left = {path.name for path in done.folder.iterdir()}
+    assert left == {"config.json", "record.json", ".lock", *ours[1]}
+
+
+def test_every_single_iteration_can_be_the_last(tmp_path):
+    """Stop after each iteration in turn; the run still ends as if it had never stopped."""
+    config = config_of("masking+si", **{"training.iterations": 6, "training.validate_every": 4})
+    whole = run(config, tmp_path / "whole")
+    calls = 0
+    while not (tmp_path / "stopped" / config.hash / "record.json").exists():
+        stopping = Habits(stop=lambda: True)
+        if calls < 3 * 6:
+            with pytest.raises(Interrupted, match="continues"):
+                run(config, tmp_path / "stopped", stopping)
+            calls += 1
+        else:
+            done = run(config, tmp_path / "stopped", stopping)
+    assert calls == 3 * 6
+    assert comparable(done.folder)[0] == comparable(whole.folder)[0]
+
+
+def test_a_finished_run_is_not_run_again(tmp_path):
+    config = config_of("fine-tuning", **{"training.iterations": 5})
+    first = run(config, tmp_path)
+    again = run(config, tmp_path)
+    assert not first.found
+    assert again.found
+    assert again.record == first.record
+    forced = run(config, tmp_path, force=True)
+    assert not forced.found
+    assert forced.record.accuracy == first.record.accuracy
+
+
+def test_a_run_in_progress_is_not_disturbed(tmp_path):
+    config = config_of("fine-tuning", **{"training.iterations": 5})
+    folder = RunFolder(tmp_path, config.hash)
+    with folder.locked(config), pytest.raises(PerdureError, match="another process"):
+        run(config, tmp_path)
+
+
+@pytest.mark.parametrize("cut", [0, 7, 100, -1])
+def test_a_damaged_checkpoint_is_set_aside(tmp_path, cut):
+    config = config_of("fine-tuning", **{"training.iterations": 5})
+    whole = run(config, tmp_path / "whole")
+    with pytest.raises(PerdureError):
+        run(config, tmp_path, Habits(stop=lambda: True))
+    path = tmp_path / config.hash / "checkpoint.safetensors"
+    content = bytearray(path.read_bytes())
+    if cut < 0:
+        content[-1] ^= 1  # a single flipped bit
+    path.write_bytes(content if cut < 0 else content[:cut])
+    done = run(config, tmp_path)
+    assert "set aside as 'checkpoint.safetensors.damaged-1'" in done.warnings[0]
+    assert (path.parent / "checkpoint.safetensors.damaged-1").exists()
+    assert done.record.accuracy == whole.record.accuracy
+
+
+@pytest.mark.parametrize("content", ["", '{"hash": "x', "[1, 2]", '{"final": 3}'])
+def test_a_damaged_record_is_set_aside_and_made_anew(tmp_path, content):
+    config = config_of("fine-tuning", **{"training.iterations": 5})
+    first = run(config, tmp_path)
+    (first.folder / "record.json").write_text(content)
+    records, warnings = all_records(tmp_path)
+    assert not records
+    assert "set aside as 'record.json.damaged-1'" in warnings[0]
+    again = run(config, tmp_path)
+    assert again.record.accuracy == first.record.accuracy
+
+
+def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
+    target = tmp_path / "file.json"
+    write_json(target, {"old": 1})
+
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("perdure.records.files.os.fsync", full)
+    with pytest.raises(PerdureError, match="disk is full"):
+        write_json(target, {"new": 2})
+    assert target.read_text() == '{\n "old": 1\n}\n'
+    assert [path.name for path in tmp_path.iterdir()] == ["file.json"]
+
+
+def test_tensors_survive_the_file(tmp_path):
+    tensors = {"a": torch.arange(5), "b": torch.tensor(2.5), "c": torch.zeros(0, 3)}
+    write_tensors(tmp_path / "t", tensors, {"x": [1, None]})
+    back, facts = read_tensors(tmp_path / "t")
+    assert facts == {"x": [1, None]}
+    for name, tensor in tensors.items():
+        assert torch.equal(back[name], tensor)
+    write(tmp_path / "t", b"no tensors at all")
+    with pytest.raises(Damaged):
+        read_tensors(tmp_path / "t")
+
+
+def test_runs_are_found_by_prefix_and_path(tmp_path):
+    config = config_of("fine-tuning", **{"training.iterations": 5})
+    done = run(config, tmp_path)
+    assert find_run(tmp_path, config.hash[:4]).path.name == config.hash
+    assert find_run(Path("elsewhere"), str(done.folder)).path == done.folder.resolve()
+    with pytest.raises(PerdureError, match="No run 'zzz'"):
+        find_run(tmp_path, "zzz")
+
+
+def test_knowledge_is_kept_after_each_phase(tmp_path):
+    config = config_of("online-ewc", **{"training.iterations": 5})
+    done = run(config, tmp_path)
+    folder = RunFolder(tmp_path, config.hash)
+    names = set(folder.knowledge(1))
+    assert {"parameters/body", "memory/online-ewc/importance.body"} <= names
+    (done.folder / "after-1.safetensors").write_bytes(b"x")
+    with pytest.raises(PerdureError, match="cannot be used"):
+        folder.knowledge(0)
