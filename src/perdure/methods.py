@@ -27,6 +27,9 @@ METHODS = {
     "multitask": Method("all tasks at once: the usual upper bound", together=True),
     "online-ewc": Method("important weights (Fisher) are held back", penalties=("online-ewc",)),
     "si": Method("important weights (path integral) are held back", penalties=("si",)),
+    "hnet": Method(
+        "a hypernetwork makes each task's weights", weights="hypernetwork", penalties=("generated",)
+    ),
     "masking": Method("a random sub-network for each task", weights="masked"),
 }
 """The methods that have names of their own."""

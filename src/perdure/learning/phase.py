@@ -111,11 +111,17 @@ class Phase:
             for task in shares
         }
         losses = {"task": self._task_loss(shares, running)}
+        alone = any(term.watches == "task" for term in self.terms.values())
+        if alone:  # some penalty wants to see the task's gradient by itself
+            losses["task"].backward(retain_graph=True)
+            self._observe("task")
         for name, term in self.terms.items():
             loss = term.loss(self.active, list(running.values()))
             if loss is not None:
                 losses[name] = loss
-        self._backward(losses)
+        to_go = [loss for name, loss in losses.items() if not (alone and name == "task")]
+        if to_go:
+            sum(to_go[1:], to_go[0]).backward()
         if training.clip is not None:
             torch.nn.utils.clip_grad_norm_(list(self.active.values()), training.clip)
         self._observe("total")
@@ -139,24 +145,6 @@ class Phase:
             total = loss if total is None else total + loss
         assert total is not None
         return total / self.training.batch_size
-
-    def _backward(self, losses: Mapping[str, Tensor]) -> None:
-        """Gradients of the sum; the task's alone first if some penalty wants to see that."""
-        penalties = [loss for name, loss in losses.items() if name != "task"]
-        if not any(term.watches == "task" for term in self.terms.values()):
-            sum(penalties, losses["task"]).backward()
-            return
-        added: list[Tensor | None] = []
-        if penalties:
-            losses["task"].backward(retain_graph=True)
-            total = sum(penalties[1:], penalties[0])
-            added = list(torch.autograd.grad(total, list(self.active.values()), allow_unused=True))
-        else:
-            losses["task"].backward()
-        self._observe("task")
-        for vector, gradient in zip(self.active.values(), added, strict=False):
-            if gradient is not None:
-                vector.grad = gradient if vector.grad is None else vector.grad + gradient
 
     def _observe(self, moment: Watched) -> None:
         """Show the gradients of this moment to the penalties that watch it."""

@@ -36,6 +36,11 @@ class OnlineEWC(Penalty):
 
     def begin(self, memory: Vectors, situation: Situation) -> OnlineEWCTerm:
         """The quadratic term around the anchor."""
+        if situation.source.generates:
+            raise PerdureError(
+                "online-ewc needs weights that are trained themselves, but here a hypernetwork makes "
+                "them; its own penalty protects them."
+            )
         return OnlineEWCTerm(self, memory, situation)
 
 
@@ -77,10 +82,6 @@ class OnlineEWCTerm(PlainTerm):
                 generator=situation.chance("fisher", task),
             )
             added = situation.source.vectors(network, values, task)
-            if added is None:
-                raise PerdureError(
-                    "online-ewc needs psi itself to be trained; with this weight source psi is "
-                    "generated, which its own penalty protects."
-                )
+            assert added is not None
             faded = remember(faded, self.positions, added, active, situation.parameters)
         return faded

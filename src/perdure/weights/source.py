@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -30,6 +30,9 @@ class Chance(Protocol):
 
 class WeightSource(Piece):
     """Where psi comes from: options, and pure functions of explicit vectors."""
+
+    generates: ClassVar[bool] = False
+    """Whether psi is made from other parameters instead of being trained itself."""
 
     @abstractmethod
     def start(self, network: Network, chance: Chance) -> tuple[Vectors, Vectors]:

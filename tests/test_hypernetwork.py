@@ -1,0 +1,302 @@
+"""The hypernetwork: published counts, the penalty at and away from the snapshot, all kinds alike."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from helpers import sequences, whole
+from perdure.benchmarks.task import Kind
+from perdure.errors import PerdureError
+from perdure.learning.engine import Habits, learn
+from perdure.learning.learner import newborn
+from perdure.learning.phase import Phase
+from perdure.networks.network import Architecture, Network
+from perdure.randomness import generator
+from perdure.weights.hypernetwork import Hypernetwork
+from test_learning import Memory, outcome, setting
+
+SMALL_HNET = {
+    "weights.hidden": "8,8",
+    "weights.chunk": 60,
+    "weights.task_embedding": 4,
+    "weights.chunk_embedding": 4,
+    "penalties.orthogonal.strength": 0.0,
+    "training.clip": None,
+}
+
+
+def chance(*role):
+    return generator(0, *role)
+
+
+def copy_network(**choices):
+    return Network(Architecture(**choices), 8, (7,) * 5)
+
+
+PUBLISHED = [
+    # main network, hypernetwork, chunks, parameters, ratio
+    (copy_network(), {}, 58, 135_316, 0.947),
+    (copy_network(heads="single"), {"chunk_embedding": 16}, 55, 133_540, 0.984),
+    (copy_network(), {"hidden": (60, 60, 30), "chunk": 4000, "task_embedding": 16}, 36, 133_662, 0.935),
+    (copy_network(), {"hidden": (64, 64, 32), "chunk": 4000}, 36, 143_712, 1.006),
+    (
+        Network(Architecture(cell="lstm"), 4, (2,) * 5),
+        {"hidden": (25, 25), "chunk": 10_000, "chunk_embedding": 16}, 28, 262_483, 0.969,
+    ),
+    (
+        Network(Architecture(cell="lstm"), 4, (2,) * 5),
+        {"hidden": (50, 50), "chunk": 5000, "chunk_embedding": 16}, 55, 261_040, 0.964,
+    ),
+    (
+        Network(Architecture(cell="lstm"), 4, (2,) * 5),
+        {"hidden": (25, 25), "chunk": 10_000, "chunk_embedding": 16, "task_embedding": 16},
+        28, 262_003, 0.967,
+    ),
+    (
+        Network(Architecture(cell="lstm", hidden=(32,)), 128, (10,) * 10),
+        {"hidden": (10, 10), "chunk": 2000}, 13, 23_496, 0.978,
+    ),
+    (
+        Network(Architecture(cell="lstm", hidden=(32,), bidirectional=True), 64, (17,) * 20),
+        {"hidden": (75, 125), "chunk": 190, "chunk_embedding": 8}, 249, 39_147, 0.830,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("network", "options", "chunks", "count", "ratio"), PUBLISHED)
+def test_published_counts(network, options, chunks, count, ratio):
+    source = Hypernetwork(**options)
+    assert source.generator(network).parts[0].pieces == chunks
+    assert source.count(network) == count
+    assert round(count / network.layout.size, 3) == ratio
+    parameters, _ = source.start(network, chance)
+    assert sum(vector.numel() for vector in parameters.values()) == count
+
+
+KINDS = {
+    "chunked": {},
+    "full": {"kind": "full"},
+    "structured": {"kind": "structured", "chunk": 5},
+    "separate heads": {"heads": "separate"},
+    "sigmoid": {"activation": "sigmoid", "initialisation": "original"},
+    "spectral": {"spectral": True},
+}
+BODIES = {
+    "elman": {},
+    "lstm": {"cell": "lstm"},
+    "gru, both directions": {"cell": "gru", "bidirectional": True},
+    "stacked, dense layers": {"hidden": (10, 5), "before": (4,), "after": (3,)},
+    "single head": {"heads": "single"},
+}
+
+
+@pytest.mark.parametrize("body", BODIES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_makes_every_network(kind, body):
+    """Weights of the right shapes that depend on the task, and gradients for theta and embedding alone."""
+    network = Network(Architecture(**({"hidden": (10,)} | BODIES[body])), 3, (2, 2, 2))
+    small = {"hidden": (6,), "task_embedding": 3, "chunk_embedding": 4}
+    source = Hypernetwork(**(small | {"chunk": 37} | KINDS[kind]))
+    parameters, buffers = source.start(network, chance)
+    active = {
+        name: parameters[name].clone().requires_grad_() for name in source.active(network, buffers, [1])
+    }
+    assert "embedding.0" in active
+    assert "embedding.2" not in active
+    _, weights = source.weights(network, buffers, active, 1)
+    needed = network.body.shapes | network.heads[network.head(1)].shapes
+    assert {n: tuple(w.shape) for n, w in weights.items() if n in needed} == needed
+    batch = whole(sequences(Kind.TAGS, 4, 5, 3, 2, ragged=True), torch.float32)
+    network(weights, batch, 1).square().sum().backward()
+    assert active["theta"].grad.abs().sum() > 0
+    assert active["embedding.1"].grad.abs().sum() > 0
+    assert active["embedding.0"].grad is None
+    other = source.weights(network, buffers, parameters, 0)[1]
+    assert not torch.equal(other["recurrent.0.weight_hh"], weights["recurrent.0.weight_hh"])
+
+
+def test_chunks_are_the_plain_formula():
+    """psi = concat_i MLP([c_i, e]), written out."""
+    network = Network(Architecture(hidden=(5,)), 3, (2,))
+    source = Hypernetwork(hidden=(6, 4), chunk=30, task_embedding=3, chunk_embedding=2)
+    parameters, buffers = source.start(network, chance)
+    shape = source.generator(network)
+    theta = shape.theta.split(parameters["theta"])
+    pieces = []
+    for chunk in theta["0.chunks"]:
+        hidden = torch.cat([chunk, parameters["embedding.0"]])
+        for layer in range(3):
+            hidden = theta[f"0.weight.{layer}"] @ hidden + theta[f"0.bias.{layer}"]
+            hidden = hidden.relu() if layer < 2 else hidden
+        pieces.append(hidden)
+    psi = torch.cat(pieces)[: network.layout.size] * buffers["scale"]
+    _, weights = source.weights(network, buffers, parameters, 0)
+    torch.testing.assert_close(network.layout.join(weights), psi)
+
+
+def test_structured_pieces_are_whole_rows():
+    """Changing one chunk embedding changes exactly the rows of one piece, in all tensors of its layer."""
+    network = Network(Architecture(hidden=(6,)), 3, (2,))
+    source = Hypernetwork(kind="structured", chunk=2, hidden=(5,), task_embedding=3, chunk_embedding=2)
+    parameters, buffers = source.start(network, chance)
+    shape = source.generator(network)
+    before = source.weights(network, buffers, parameters, 0)[1]
+    theta = {n: w.clone() for n, w in shape.theta.split(parameters["theta"]).items()}
+    theta["0.chunks"][1] += 1
+    changed = parameters | {"theta": shape.theta.join(theta)}
+    after = source.weights(network, buffers, changed, 0)[1]
+    for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh", "weight_ho", "bias_ho"):
+        moved = (after[f"recurrent.0.{name}"] != before[f"recurrent.0.{name}"]).reshape(6, -1).any(1)
+        assert moved.tolist() == [False, False, True, True, False, False]
+    assert torch.equal(after["head.0.weight"], before["head.0.weight"])
+
+
+@pytest.mark.parametrize("kind", ["chunked", "structured"])
+def test_the_wanted_ratio_is_met(kind):
+    network = copy_network()
+    for ratio in (0.25, 1.0, 5.0):
+        source = Hypernetwork(kind=kind, ratio=ratio)
+        got = source.count(network) / network.layout.size
+        assert got <= ratio
+        assert got > 0.3 * ratio or kind == "structured"
+    with pytest.raises(PerdureError, match="ratio"):
+        Hypernetwork(ratio=1e-4).count(network)
+
+
+def test_scaled_weights_start_like_a_plain_rnn():
+    network = copy_network(cell="lstm", hidden=(64,))
+    source = Hypernetwork()
+    parameters, buffers = source.start(network, chance)
+    spreads = [source.weights(network, buffers, parameters, task)[1] for task in range(5)]
+    mean = sum(float(w["recurrent.0.weight_hh"].std()) for w in spreads) / 5
+    assert mean == pytest.approx(1 / 8, rel=0.02)
+    mean = sum(float(w["recurrent.0.weight_ih"].std()) for w in spreads) / 5
+    assert mean == pytest.approx((3 * 8) ** -0.5, rel=0.05)
+
+
+def phase_after_one_task(**values):
+    config, data, learner = setting("hnet", **(SMALL_HNET | values))
+    first = Phase(learner, newborn(learner, chance), [0], data, config.training, chance)
+    while not first.done:
+        first.step()
+    return Phase(learner, first.finish(), [1], data, config.training, chance)
+
+
+@pytest.mark.parametrize("targets", ["stored", "recomputed"])
+def test_at_the_snapshot_the_penalty_and_its_gradient_are_zero(targets):
+    phase = phase_after_one_task(**{"penalties.generated.targets": targets})
+    loss = phase.terms["generated"].loss(phase.active, [])
+    assert loss.item() == 0
+    gradients = torch.autograd.grad(loss, list(phase.active.values()), allow_unused=True)
+    assert not any(g is not None and g.any() for g in gradients)
+
+
+def test_the_penalty_is_its_formula():
+    """beta/(K-1) sum_k ||h - target||^2 over body and own head only."""
+    values = SMALL_HNET | {"penalties.generated.strength": 3.0}
+    config, data, learner = setting("hnet", **values)
+    knowledge = newborn(learner, chance)
+    phase = Phase(learner, knowledge, [2], data, config.training, chance)
+    with torch.no_grad():
+        for vector in phase.active.values():
+            vector.add_(torch.sin(torch.arange(len(vector), dtype=torch.float32)) * 0.1)
+    loss = phase.terms["generated"].loss(phase.active, []).item()
+    expected = 0.0
+    for task in (0, 1):
+        _, before = knowledge.weights(learner, task)
+        _, now = learner.source.weights(learner.network, knowledge.buffers, phase.active, task)
+        used = [*learner.network.body.axes, *learner.network.heads[f"head.{task}"].axes]
+        expected += 3.0 / 2 * sum((now[n] - before[n]).square().sum().item() for n in used)
+    assert loss == pytest.approx(expected, rel=1e-5)
+
+
+def test_sampled_tasks_have_the_full_penalty_as_their_mean():
+    values = SMALL_HNET | {"penalties.generated.sample": 1}
+    config, data, learner = setting("hnet", **values)
+    phase = Phase(learner, newborn(learner, chance), [2], data, config.training, chance)
+    with torch.no_grad():
+        phase.active["theta"].mul_(1.1)
+    drawn = [phase.terms["generated"].loss(phase.active, []).item() for _ in range(200)]
+    _, _, everything = setting("hnet", **SMALL_HNET)
+    whole_phase = Phase(everything, newborn(everything, chance), [2], data, config.training, chance)
+    full = whole_phase.terms["generated"].loss(phase.active, []).item()
+    assert len(set(drawn)) == 2
+    assert sum(set(drawn)) / 2 == pytest.approx(full, rel=1e-5)
+
+
+def moved_and_kept(**values):
+    """How far the weights generated for task 1 move while tasks 2 and 3 are learnt, and final accuracy."""
+    config, data, learner = setting("hnet", **(SMALL_HNET | values))
+    keeper = Memory()
+    result = learn(learner, data, config.training, chance, keeper, Habits())
+    from perdure.learning.engine import unpack
+
+    first, last = (
+        learner.network.body.join(unpack(k, learner).weights(learner, 0)[1])
+        for k in (keeper.after[0], keeper.after[-1])
+    )
+    return float((last - first).square().sum()), result.accuracy
+
+
+def test_the_stronger_the_penalty_the_less_old_weights_move():
+    moved = [moved_and_kept(**{"penalties.generated.strength": beta})[0] for beta in (0.0, 1.0, 100.0)]
+    assert moved[0] > 2 * moved[1] > 4 * moved[2]
+
+
+def test_without_penalty_it_forgets_and_with_it_keeps():
+    longer = {
+        "training.iterations": 400,
+        "weights.hidden": "20,20",
+        "network.hidden": 30,
+        "weights.chunk": 200,
+        "penalties.orthogonal.strength": 0.1,
+    }
+    _, free = moved_and_kept(**longer, **{"penalties.generated.strength": 0.0})
+    _, held = moved_and_kept(**longer, **{"penalties.generated.strength": 10.0})
+    assert free[0][0] > 95
+    assert held[0][0] > 95
+    assert free[2][0] < 80
+    assert held[2][0] > 93
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"penalties.generated.lookahead": True},
+        {"weights.embeddings": "frozen"},
+        {"weights.heads": "separate"},
+        {"penalties.generated.targets": "recomputed", "penalties.generated.sample": 1},
+    ],
+)
+def test_variants_hold_old_weights_too(values):
+    held = moved_and_kept(**values, **{"penalties.generated.strength": 10.0})[0]
+    free = moved_and_kept(**values, **{"penalties.generated.strength": 0.0})[0]
+    assert held < 0.7 * free
+
+
+def test_frozen_embeddings_stay():
+    _, knowledge = outcome("hnet", **(SMALL_HNET | {"weights.embeddings": "frozen"}))
+    assert torch.equal(knowledge[0]["parameters/embedding.0"], knowledge[2]["parameters/embedding.0"])
+    _, knowledge = outcome("hnet", **SMALL_HNET)
+    assert not torch.equal(knowledge[0]["parameters/embedding.0"], knowledge[2]["parameters/embedding.0"])
+
+
+def test_stored_and_recomputed_targets_are_the_same_run():
+    stored, _ = outcome("hnet", **SMALL_HNET)
+    recomputed, _ = outcome("hnet", **(SMALL_HNET | {"penalties.generated.targets": "recomputed"}))
+    assert stored.accuracy == recomputed.accuracy
+
+
+def test_spectral_normalisation_divides_by_the_largest_singular_value():
+    network = Network(Architecture(cell="lstm", hidden=(8,)), 3, (2,))
+    source = Hypernetwork(hidden=(6,), chunk=50, spectral=True)
+    parameters, buffers = source.start(network, chance)
+    weights = source.weights(network, buffers, parameters, 0)[1]
+    for block in network.recurrent_matrices(weights):
+        assert float(torch.linalg.matrix_norm(block, 2)) == pytest.approx(1, rel=0.1)
+
+
+def test_meaningless_combinations_are_refused():
+    with pytest.raises(PerdureError, match="hypernetwork makes"):
+        outcome("hnet+online-ewc", **SMALL_HNET)
