@@ -34,6 +34,9 @@ def test_preset_files_name_only_what_exists():
 
     for benchmark in BENCHMARKS:
         for method, scales in read_presets(benchmark).items():
+            if method == "inherits":
+                assert scales in BENCHMARKS
+                continue
             assert set(scales) <= set(SCALES)
             known = {
                 name
@@ -44,6 +47,7 @@ def test_preset_files_name_only_what_exists():
                 values = {k: v for k, v in table.items() if k not in ("source", "variant")}
                 assert set(_flat(values)) <= known
                 assert method == "all" or table["source"]
+                assert len(table.get("source", "")) < 130
                 for variant in table.get("variant", []):
                     rest = {k: v for k, v in variant.items() if k not in ("source", "when")}
                     assert set(_flat(rest)) <= known
@@ -58,6 +62,15 @@ def test_published_values_are_the_defaults_of_paper_scale():
     with_identity = build("permuted-copy", "online-ewc", scale="paper", network__task_identity=True)
     assert with_identity.penalties["online-ewc"].strength == 1e7
     assert with_identity.network.orthogonal
+
+
+def test_variants_apply_where_their_values_are_given():
+    for given in (5, "5"):
+        config = build("pattern-manipulation", "hnet", scale="paper", benchmark__r=given)
+        assert config.penalties["generated"].strength == 10
+    assert build("pattern-manipulation", "hnet", scale="paper").penalties["generated"].strength == 1
+    assert build("pattern-manipulation", "hnet", scale="paper").weights.activation == "sigmoid"
+    assert build("pattern-manipulation", "fine-tuning", scale="paper").training.iterations == 20_000
 
 
 def test_given_values_beat_presets():

@@ -382,14 +382,22 @@ def test_pack_lists_all_knowledge():
     assert {"parameters/body", "parameters/head.0", "buffers/kept.2.recurrent.0"} <= names
 
 
+def test_the_orthogonal_factor_is_annealed_by_equal_ratios():
+    from perdure.penalties.orthogonal import Orthogonal
+
+    falling = Orthogonal(strength=1, first=100, anneal=10)
+    assert [round(falling.at(n), 6) for n in (0, 5, 10, 99)] == [100, 10, 1, 1]
+    assert Orthogonal(strength=2).at(0) == 2
+
+
 def test_orthogonal_penalty_is_its_formula_and_works():
     network = Network(Architecture(cell="lstm", hidden=(4,)), 3, (2,))
     weights = random_weights(network)
-    from perdure.penalties.orthogonal import Deviation, OrthogonalTerm
+    from perdure.penalties.orthogonal import Deviation, Orthogonal, OrthogonalTerm
 
     blocks = weights["recurrent.0.weight_hh"].numpy().reshape(4, 4, 4)
     expected = sum(((b @ b.T - torch.eye(4).numpy()) ** 2).sum() for b in blocks)
-    value = OrthogonalTerm(3.0).loss({}, [(network, weights), (network, weights)])
+    value = OrthogonalTerm(Orthogonal(strength=3)).loss({}, [(network, weights), (network, weights)])
     assert float(value) == pytest.approx(3 * expected)
     matrix = torch.randn(5, 5, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(Deviation.apply, (matrix,))

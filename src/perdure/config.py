@@ -144,18 +144,20 @@ def from_json(data: Mapping[str, Any]) -> Config:
 def preset(benchmark: str, method: str, scale: str, given: Values) -> Values:
     """Values for a scale: those for all methods, then for each part of the method's name, then the whole.
 
-    A `variant` of a preset counts only where the options that it names have the values it names.
+    A benchmark may inherit the presets of another and say only what differs. A `variant` of a preset
+    counts only where the options that it names have the values it names.
     """
     tables = read_presets(benchmark)
     known = option_names(sections(benchmark, method))
-    result: Values = {}
+    parent = tables.get("inherits")
+    result: Values = preset(parent, method, scale, given) if parent else {}
     names = ["all", *method.split("+")] if "+" in method else ["all"]
     for name in [*names, method]:
         table = tables.get(name, {}).get(scale, {})
         result |= _flat({key: value for key, value in table.items() if key not in ("source", "variant")})
         for variant in table.get("variant", []):
             chosen = result | given
-            if all(str(chosen.get(key)) == str(value) for key, value in variant["when"].items()):
+            if all(_same(chosen.get(key), value) for key, value in variant["when"].items()):
                 result |= _flat({k: v for k, v in variant.items() if k not in ("source", "when")})
     return {name: value for name, value in result.items() if name in known}
 
@@ -171,6 +173,11 @@ def read_presets(benchmark: str) -> dict[str, Any]:
     """The preset file of a benchmark; empty if it has none."""
     path = files("perdure") / "presets" / f"{benchmark}.toml"
     return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def _same(given: object, wanted: object) -> bool:
+    """Whether a value, perhaps still text from the command line, is the wanted one."""
+    return str(given).lower() == str(wanted).lower()
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Values:

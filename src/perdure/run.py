@@ -55,9 +55,13 @@ def run(
         def chance(*role: object) -> torch.Generator:
             return generator(config.seed, *role)
 
-        outcome = learn(learner, data, config.training, chance, folder, habits)
         trained = sum(vector.numel() for vector in newborn(learner, chance).parameters.values())
         sizes = {"network": network.layout.size, "trained": trained}
+        habits.tell(
+            f"{len(tasks)} tasks, {len(tasks[0].train)} training samples each; a network of "
+            f"{sizes['network']} weights, {trained} trained (ratio {trained / sizes['network']:.3f})"
+        )
+        outcome = learn(learner, data, config.training, chance, folder, habits)
         record = make_record(config, [task.name for task in tasks], outcome, sizes, habits.device)
         folder.publish(record)
     return Done(record, folder.path, False, folder.warnings)

@@ -69,7 +69,7 @@ def _one(
     """Run one config with progress on standard error."""
     try:
         with Display(f"seed {config.seed}" if labelled else "") as display:
-            habits = Habits(display.show, signals.asked, save_every, device)
+            habits = Habits(display.show, signals.asked, display.say, save_every, device)
             done = run(config, runs, habits, force=force)
             for warning in done.warnings:
                 display.say(warning)

@@ -63,6 +63,8 @@ class Habits:
     watch: Callable[[Progress], None] = lambda _: None
     stop: Callable[[], bool] = lambda: False
     """Asked after each iteration; if true, the run saves itself and stops."""
+    tell: Callable[[str], None] = lambda _: None
+    """Told once, before the first iteration, how large things are."""
     save_every: float = 20.0
     """Seconds between checkpoints within a phase."""
     device: str = "cpu"

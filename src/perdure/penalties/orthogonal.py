@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from pydantic import PositiveInt
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -22,32 +23,53 @@ class Orthogonal(Penalty):
 
     strength: Strength = 0.0
     """Factor of the penalty; 0 turns it off."""
+    first: Strength | None = None
+    """Factor at a task's first iteration, if it is to change; the paper tried very high ones for hnet."""
+    anneal: PositiveInt = 1000
+    """Iterations over which the factor goes from `first` to `strength`, by equal ratios."""
+
+    def at(self, iteration: int) -> float:
+        """The factor at an iteration of a task."""
+        if not self.first or not self.strength or iteration >= self.anneal:
+            return self.strength
+        return float(self.first * (self.strength / self.first) ** (iteration / self.anneal))
 
     def begin(self, memory: Vectors, situation: Situation) -> OrthogonalTerm:
         """The same term in every phase."""
         del memory, situation
-        return OrthogonalTerm(self.strength)
+        return OrthogonalTerm(self)
 
 
 class OrthogonalTerm(PlainTerm):
     """The penalty during one phase."""
 
-    def __init__(self, strength: float) -> None:
-        """Remember the strength."""
-        self.strength = strength
+    def __init__(self, options: Orthogonal) -> None:
+        """Start at the first iteration."""
+        self.options = options
+        self.iteration = 0
 
     def loss(self, active: Vectors, running: Running) -> Tensor | None:
         """Strength * sum_W ||W W^T - I||^2; weights that tasks share count once."""
         del active
-        if self.strength == 0:
+        if self.options.strength == 0:
             return None
+        strength = self.options.at(self.iteration)
+        self.iteration += 1
         matrices = {
             matrix.data_ptr(): matrix
             for network, weights in running
             for matrix in network.recurrent_matrices(weights)
         }
         deviations = [Deviation.apply(matrix) for matrix in matrices.values()]
-        return self.strength * torch.stack(deviations).sum()
+        return strength * torch.stack(deviations).sum()
+
+    def state(self) -> Vectors:
+        """How far the annealing is."""
+        return {"iteration": torch.tensor(self.iteration)}
+
+    def restore(self, state: Vectors) -> None:
+        """Anneal on as before."""
+        self.iteration = int(state["iteration"])
 
 
 class Deviation(torch.autograd.Function):

@@ -1,0 +1,70 @@
+"""Imports go only downwards through the layers, and importing perdure has no side effects."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import perdure
+
+ROOT = Path(perdure.__file__).parent
+LAYERS = [
+    {"errors"},
+    {"options", "randomness"},
+    {"benchmarks"},
+    {"networks"},
+    {"weights"},
+    {"penalties"},
+    {"learning", "methods"},
+    {"config"},
+    {"records"},
+    {"run"},
+    {"report"},
+    {"commands"},
+    {"cli"},
+]
+"""From the bottom up; a module may import its own layer's folder and everything below."""
+
+
+def layer(module: str) -> int:
+    (found,) = [n for n, names in enumerate(LAYERS) if module.split(".")[1] in names]
+    return found
+
+
+def imports(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("perdure."):
+            found.add(node.module)
+        elif isinstance(node, ast.Import):
+            found |= {name.name for name in node.names if name.name.startswith("perdure.")}
+    return found
+
+
+def test_imports_go_downwards():
+    for path in ROOT.rglob("*.py"):
+        relative = path.relative_to(ROOT.parent).with_suffix("")
+        if relative.name == "__init__":
+            continue
+        module = ".".join(relative.parts)
+        for other in imports(path):
+            same_folder = other.split(".")[1] == relative.parts[1]
+            assert layer(other) < layer(module) or same_folder, f"{module} imports {other}"
+
+
+def test_importing_changes_nothing():
+    code = (
+        "import sys, random; state = random.getstate(); before = list(sys.path);"
+        "import perdure; assert 'torch' not in sys.modules;"
+        "import torch; seed = torch.initial_seed();"
+        "import perdure.run, perdure.commands.executing;"
+        "assert random.getstate() == state and sys.path == before and torch.initial_seed() == seed"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_public_names_are_there():
+    for name in perdure.__all__:
+        assert getattr(perdure, name).__doc__
