@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from perdure.config import build
+from perdure.config import Config, build
 from perdure.learning.learner import Learner, newborn
 from perdure.learning.phase import Phase, Splits
 from perdure.networks.batch import Data
@@ -17,18 +17,24 @@ from perdure.randomness import generator
 from performance.clock import Job, line, seconds
 
 
-def phase(method: str, old_tasks: int = 0, **values: Any) -> Phase:
-    """A phase at paper size, after `old_tasks` tasks whose training is cut to one iteration each."""
+def chance(*role: object) -> torch.Generator:
+    """Generators of seed 0."""
+    return generator(0, *role)
+
+
+def setting(method: str, **values: Any) -> tuple[Config, list[Splits], Learner]:
+    """Config, data and learner of a method at paper size, with few samples."""
     few = {"benchmark.train": 2000, "benchmark.val": 10, "benchmark.test": 10}
     config = build("permuted-copy", method, scale="paper", **(few | values))
     tasks = config.benchmark.build()
     data = [Splits(t.name, Data(t.train), Data(t.val), Data(t.test)) for t in tasks]
     network = Network(config.network, tasks[0].inputs, [t.outputs for t in tasks])
-    learner = Learner(network, config.weights, config.penalties, config.together)
+    return config, data, Learner(network, config.weights, config.penalties, config.together)
 
-    def chance(*role: object) -> torch.Generator:
-        return generator(0, *role)
 
+def phase(method: str, old_tasks: int = 0, **values: Any) -> Phase:
+    """A phase at paper size, after `old_tasks` tasks whose training is cut to one iteration each."""
+    config, data, learner = setting(method, **values)
     knowledge = newborn(learner, chance)
     for task in range(old_tasks):
         one = Phase(learner, knowledge, [task], data, config.training, chance)
@@ -69,6 +75,21 @@ def by_hand() -> Job:
     return step
 
 
+def regulariser(tasks: int) -> Job:
+    """The hypernetwork's penalty and its gradient in the last of many tasks, one old task per step."""
+    few = {"benchmark.tasks": tasks, "penalties.generated.sample": 1, "network.heads": "single"}
+    config, data, learner = setting("hnet", **few)
+    last = Phase(learner, newborn(learner, chance), [tasks - 1], data, config.training, chance)
+    term = last.terms["generated"]
+
+    def step() -> None:
+        loss = term.loss(last.active, [])
+        assert loss is not None
+        loss.backward()
+
+    return step
+
+
 def report() -> list[bool]:
     """Print all ratios; returns which of them keep their bounds."""
     never = {"training.validate_every": 10**9, "training.iterations": 10**6}
@@ -78,17 +99,22 @@ def report() -> list[bool]:
             "fine-tuning": phase("fine-tuning", **never).step,
             "online-ewc": phase("online-ewc", 1, **never).step,
             "si": phase("si", 1, **never).step,
+            "hnet": phase("hnet", 4, **never).step,
             "masking": phase("masking", **never).step,
             "masking+si": phase("masking+si", 1, **never).step,
         },
         rounds=40,
     )
     plain = times["fine-tuning"]
+    cost = seconds({f"{count} tasks": regulariser(count) for count in (5, 50)}, rounds=40)
+    growth = cost["50 tasks"] / cost["5 tasks"]
     print(f"fine-tuning, an iteration: {1e3 * plain:.2f} ms")
     return [
         line("fine-tuning / the step by hand (torch.rnn_tanh)", plain / times["by hand"], 1.25),
         line("online-ewc (with its orthogonal penalty) / fine-tuning", times["online-ewc"] / plain, 1.35),
         line("si (with its orthogonal penalty) / fine-tuning", times["si"] / plain, 1.35),
+        line("hnet with 4 old tasks / fine-tuning", times["hnet"] / plain, 2.2),
         line("fine-tuning / masking 80 %", plain / times["masking"], 4, at_least=True),
         line("fine-tuning / masking+si 80 %", plain / times["masking+si"], 3, at_least=True),
+        line("regulariser of hnet with C = 1: 50 tasks / 5 tasks", growth, 1.15),
     ]

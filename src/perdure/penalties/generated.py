@@ -8,11 +8,12 @@ of other tasks are left out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import PositiveInt
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from perdure.errors import PerdureError
 from perdure.networks.layout import Vectors
@@ -55,6 +56,17 @@ class GeneratedTerm(PlainTerm):
         self.move: Tensor | None = None
         stores = options.targets == "stored" and self.old
         self.stored = self._target(self.old) if stores else None
+        self._weigh()
+
+    def _weigh(self) -> None:
+        """Squared scales at the places where weights are made: of those that all old tasks use, of all."""
+        network, generator = self.situation.network, self.source.generator(self.situation.network)
+        squares = self.situation.buffers["scale"].square()
+        owned = [self.source.owned(network, task).to(squares.device) for task in self.old]
+        common = torch.stack(owned).amin(0) if owned else torch.ones_like(squares)
+        self.every = generator.disarranged(squares)
+        self.common = generator.disarranged(squares * common)
+        self.own = [generator.disarranged(own - common).nonzero()[:, 0] for own in owned]
 
     def loss(self, active: Vectors, running: Running) -> Tensor | None:
         """Beta / |tasks| * sum over old tasks of the squared distance to the targets."""
@@ -63,17 +75,14 @@ class GeneratedTerm(PlainTerm):
             return None
         tasks = self.old
         if self.options.sample is not None and self.options.sample < len(tasks):
-            tasks = sorted(torch.randperm(len(tasks), generator=self.chance)[: self.options.sample].tolist())
+            tasks = torch.randperm(len(tasks), generator=self.chance)[: self.options.sample].tolist()
         targets = self._target(tasks) if self.stored is None else self.stored[tasks]
         now = {name: active.get(name, value) for name, value in self.situation.parameters.items()}
         if self.move is not None:
             now["theta"] = now["theta"] + self.move
-        difference = self._generate(now, tasks) - targets
-        total = difference[:, self.source.owned(self.situation.network, 0)[0]].square().sum()
-        for row, task in enumerate(tasks):
-            for own in self.source.owned(self.situation.network, task)[1:]:
-                total = total + difference[row, own].square().sum()
-        return self.options.strength / len(tasks) * total
+        own = [self.own[task] for task in tasks]
+        distance: Tensor = Distance.apply(self._made(now, tasks), targets, self.common, self.every, own)
+        return self.options.strength / len(tasks) * distance
 
     def observe(self, gradients: Vectors, step: Callable[[], Vectors]) -> None:
         """Remember where the task's gradient would take theta."""
@@ -91,10 +100,35 @@ class GeneratedTerm(PlainTerm):
     @torch.no_grad()
     def _target(self, tasks: list[int]) -> Tensor:
         """What was made for these tasks before the phase."""
-        return self._generate(self.situation.parameters, tasks)
+        return self._made(self.situation.parameters, tasks)
 
-    def _generate(self, parameters: Vectors, tasks: list[int]) -> Tensor:
-        """Flat psi of the given tasks [C, |psi|], all in one batch."""
+    def _made(self, parameters: Vectors, tasks: list[int]) -> Tensor:
+        """What the hypernetwork makes for the given tasks, unscaled, in one batch [C, made]."""
         embeddings = torch.stack([parameters[f"embedding.{task}"] for task in tasks])
-        situation = self.situation
-        return self.source.generate(situation.network, situation.buffers, parameters["theta"], embeddings)
+        return self.source.generator(self.situation.network).raw(parameters["theta"], embeddings)
+
+
+class Distance(torch.autograd.Function):
+    """sum_c sum_i w_ci (made_ci - target_ci)^2, in four passes over memory where autograd takes ten.
+
+    w is `common` for all tasks, except at the places `own[c]`, where it is `every`.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, made: Tensor, target: Tensor, common: Tensor, every: Tensor, own: list[Tensor]
+    ) -> Tensor:
+        """The weighted squared distance."""
+        difference = made - target
+        weighted = difference * common
+        for row, places in enumerate(own):
+            weighted[row, places] = difference[row, places] * every[places]
+        ctx.save_for_backward(weighted)
+        return torch.dot(weighted.view(-1), difference.view(-1))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        """2 w (made - target)."""
+        (weighted,) = ctx.saved_tensors
+        return weighted * (2 * grad), None, None, None, None

@@ -77,7 +77,8 @@ class Hypernetwork(WeightSource):
         scale = torch.ones(generator.target.size)
         if self.initialisation == "scaled":
             everything = torch.stack([parameters[f"embedding.{task}"] for task in range(network.tasks)])
-            scale = _spread_of_a_plain_network(generator.target, generator(theta, everything))
+            made = generator.arranged(generator.raw(theta, everything))
+            scale = _spread_of_a_plain_network(generator.target, made)
         return parameters, {"scale": scale}
 
     def active(self, network: Network, buffers: Vectors, tasks: Sequence[int]) -> Positions:
@@ -104,19 +105,16 @@ class Hypernetwork(WeightSource):
 
     def generate(self, network: Network, buffers: Vectors, theta: Tensor, embeddings: Tensor) -> Tensor:
         """Flat generated weights [C, |psi|] for C embeddings [C, E] in one batch."""
-        return self.generator(network)(theta, embeddings) * buffers["scale"]
+        generator = self.generator(network)
+        return generator.arranged(generator.raw(theta, embeddings)) * buffers["scale"]
 
-    def owned(self, network: Network, task: int) -> list[slice]:
-        """Where in a flat psi the weights lie that a task uses: the body and its own head."""
-        body = network.body.size
-        if self.heads == "separate":
-            return [slice(0, body)]
-        start = body
-        for name, layout in network.heads.items():
-            if name == network.head(task):
-                return [slice(0, body), slice(start, start + layout.size)]
-            start += layout.size
-        raise AssertionError("a task without a head")
+    def owned(self, network: Network, task: int) -> Tensor:
+        """1 for each weight of the flat psi that a task uses (the body and its own head), 0 elsewhere."""
+        target = self.generator(network).target
+        used = network.body.axes | network.heads[network.head(task)].axes
+        return target.join(
+            {name: torch.full(shape, float(name in used)) for name, shape in target.shapes.items()}
+        )
 
     def generator(self, network: Network) -> Generator:
         """The hypernetwork's shape for a main network."""
@@ -209,14 +207,24 @@ class Generator:
             values[name] = (torch.rand(shape, generator=source) * 2 - 1) * fan**-0.5
         return self.theta.join(values)
 
-    def __call__(self, theta: Tensor, embeddings: Tensor) -> Tensor:
-        """Unscaled flat psi [C, |psi|] for embeddings [C, E]."""
+    def raw(self, theta: Tensor, embeddings: Tensor) -> Tensor:
+        """All that the MLPs make for embeddings [C, E], unscaled and in their own order: [C, made]."""
         weights = self.theta.split(theta)
         made = [self._part(weights, number, embeddings) for number in range(len(self.parts))]
-        flat = made[0] if len(made) == 1 else torch.cat(made, dim=1)
+        return made[0] if len(made) == 1 else torch.cat(made, dim=1)
+
+    def arranged(self, raw: Tensor) -> Tensor:
+        """Flat psi [C, |psi|] from what was made; the surplus of the last chunk is dropped."""
         if self.order is not None:
-            return flat.index_select(1, self.order.to(flat.device))
-        return flat[:, : self.target.size]
+            return raw.index_select(1, self.order.to(raw.device))
+        return raw[:, : self.target.size]
+
+    def disarranged(self, values: Tensor) -> Tensor:
+        """Values per weight [|psi|] at the places where the weights are made [made]; 0 for surplus."""
+        result = values.new_zeros(sum(part.pieces * part.outputs for part in self.parts))
+        where = slice(self.target.size) if self.order is None else self.order
+        result[where] = values
+        return result
 
     def _part(self, weights: Weights, number: int, embeddings: Tensor) -> Tensor:
         """What one MLP makes for all embeddings, flat: [C, pieces * outputs]."""
