@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from perdure.networks.packing import Move, Packing
+from perdure.networks.packing import Packing, Sweep
 
 Saved = tuple[Tensor, ...]
 
@@ -30,32 +30,35 @@ class Cell(Protocol):
     """Whether b_hh acts elsewhere than b_ih, so that it cannot be added to the projection."""
 
     @staticmethod
-    def forward(projection: Tensor, bias: Tensor | None, weight: Tensor, moves: tuple[Move, ...]) -> Saved:
+    def forward(projection: Tensor, bias: Tensor | None, weight: Tensor, sweep: Sweep) -> Saved:
         """From projection [S, G], b_hh [G] or [S, G] and W_hh [G, H] to (h [S, H], what else is kept)."""
 
     @staticmethod
-    def backward(
-        grad: Tensor, saved: Saved, weight: Tensor, moves: tuple[Move, ...]
-    ) -> tuple[Tensor, Tensor]:
+    def backward(grad: Tensor, saved: Saved, weight: Tensor, sweep: Sweep) -> tuple[Tensor, Tensor]:
         """From dL/dh [S, H] to delta of the input part and of the hidden part, both [S, G]."""
 
 
-def _incoming(grad: Tensor, delta: Tensor, weight: Tensor, moves: tuple[Move, ...], position: int) -> Tensor:
-    """dL/dh of one step: from the output and, through W_hh, from the following step."""
-    start, size, _, _ = moves[position]
-    if position + 1 == len(moves):
-        return grad[start : start + size].clone()
-    follower, _, _, carried = moves[position + 1]
-    total = torch.empty_like(grad[start : start + size])
-    torch.addmm(
-        grad[start : start + carried],
-        delta[follower : follower + carried],
-        weight,
-        out=total[:carried],
-    )
-    if carried < size:
-        total[carried:] = grad[start + carried : start + size]
-    return total
+def _first(rows: Tensor, count: int) -> Tensor:
+    """The first rows; all of them is the usual case, and needs no new view."""
+    return rows if count == len(rows) else rows[:count]
+
+
+def _recur(out: Tensor, given: Tensor, before: Tensor, carried: int, weight: Tensor) -> None:
+    """Out = given + before W for the rows that are carried on, out = given for those that begin."""
+    if carried:
+        torch.addmm(_first(given, carried), _first(before, carried), weight, out=_first(out, carried))
+    if carried < len(out):
+        out[carried:] = given[carried:]
+
+
+def _backwards(sweep: Sweep) -> list[tuple[int, int, int, int, int]]:
+    """The moves from the last to the first, each with the step that follows and what it took over.
+
+    (step, previous, carried, following, taken)
+    """
+    moves = sweep.moves
+    after = [(move.step, move.carried) for move in moves[1:]] + [(moves[-1].step, 0)]
+    return [(*move, *following) for move, following in zip(moves, after, strict=True)][::-1]
 
 
 class Elman:
@@ -65,53 +68,28 @@ class Elman:
     hidden_bias: ClassVar[bool] = False
 
     @staticmethod
-    def forward(projection: Tensor, bias: Tensor | None, weight: Tensor, moves: tuple[Move, ...]) -> Saved:
+    def forward(projection: Tensor, bias: Tensor | None, weight: Tensor, sweep: Sweep) -> Saved:
         """Sweep; see `Cell`."""
         del bias
         states = torch.empty_like(projection)
+        given, h = projection.split(sweep.sizes), states.split(sweep.sizes)
         transposed = weight.t()
-        for start, size, previous, carried in moves:
-            now = states[start : start + size]
-            if carried:
-                torch.addmm(
-                    projection[start : start + carried],
-                    states[previous : previous + carried],
-                    transposed,
-                    out=now[:carried],
-                )
-                now[:carried].tanh_()
-            if carried < size:
-                torch.tanh(projection[start + carried : start + size], out=now[carried:])
+        for step, previous, carried in sweep.moves:
+            _recur(h[step], given[step], h[previous], carried, transposed)
+            h[step].tanh_()
         return (states,)
 
     @staticmethod
-    def backward(
-        grad: Tensor, saved: Saved, weight: Tensor, moves: tuple[Move, ...]
-    ) -> tuple[Tensor, Tensor]:
+    def backward(grad: Tensor, saved: Saved, weight: Tensor, sweep: Sweep) -> tuple[Tensor, Tensor]:
         """delta_t = (dL/dh_t + W_hh^T delta_{t+1}) * (1 - h_t^2)."""
         (states,) = saved
-        slope = torch.addcmul(states.new_ones(()), states, states, value=-1)
-        delta = torch.empty_like(states)
-        for position in reversed(range(len(moves))):
-            start, size, _, _ = moves[position]
-            end = start + size
-            carried = 0
-            if position + 1 < len(moves):
-                follower, _, _, carried = moves[position + 1]
-                torch.addmm(
-                    grad[start : start + carried],
-                    delta[follower : follower + carried],
-                    weight,
-                    out=delta[start : start + carried],
-                )
-                delta[start : start + carried].mul_(slope[start : start + carried])
-            if carried < size:
-                torch.mul(
-                    grad[start + carried : end],
-                    slope[start + carried : end],
-                    out=delta[start + carried : end],
-                )
-        return delta, delta
+        slopes = torch.addcmul(states.new_ones(()), states, states, value=-1)
+        deltas = torch.empty_like(states)
+        to_h, slope, delta = (rows.split(sweep.sizes) for rows in (grad, slopes, deltas))
+        for step, _, _, following, taken in _backwards(sweep):
+            _recur(delta[step], to_h[step], delta[following], taken, weight)
+            delta[step].mul_(slope[step])
+        return deltas, deltas
 
 
 class LSTM:
@@ -121,64 +99,59 @@ class LSTM:
     hidden_bias: ClassVar[bool] = False
 
     @staticmethod
-    def forward(projection: Tensor, bias: Tensor | None, weight: Tensor, moves: tuple[Move, ...]) -> Saved:
+    def forward(projection: Tensor, bias: Tensor | None, weight: Tensor, sweep: Sweep) -> Saved:
         """Sweep; see `Cell`."""
         del bias
         n = weight.shape[1]
         gates = torch.empty_like(projection)
         states, memory, squashed = (projection.new_empty(len(projection), n) for _ in range(3))
+        given, gate, h, c, tanh_c = (
+            rows.split(sweep.sizes) for rows in (projection, gates, states, memory, squashed)
+        )
         transposed = weight.t()
-        for start, size, previous, carried in moves:
-            end, went_on = start + size, start + carried
-            before = slice(previous, previous + carried)
+        for step, previous, carried in sweep.moves:
+            _recur(gate[step], given[step], h[previous], carried, transposed)
+            gate[step][:, : 2 * n].sigmoid_()
+            gate[step][:, 2 * n : 3 * n].tanh_()
+            gate[step][:, 3 * n :].sigmoid_()
+            i, f, g, o = gate[step].split(n, dim=1)
+            torch.mul(i, g, out=c[step])
             if carried:
-                torch.addmm(projection[start:went_on], states[before], transposed, out=gates[start:went_on])
-            if carried < size:
-                gates[went_on:end] = projection[went_on:end]
-            gate = gates[start:end]
-            gate[:, : 2 * n].sigmoid_()
-            gate[:, 2 * n : 3 * n].tanh_()
-            gate[:, 3 * n :].sigmoid_()
-            i, f, g, o = gate.split(n, dim=1)
-            now = memory[start:end]
-            torch.mul(i, g, out=now)
-            if carried:
-                now[:carried].addcmul_(f[:carried], memory[before])
-            torch.tanh(now, out=squashed[start:end])
-            torch.mul(o, squashed[start:end], out=states[start:end])
+                _first(c[step], carried).addcmul_(_first(f, carried), _first(c[previous], carried))
+            torch.tanh(c[step], out=tanh_c[step])
+            torch.mul(o, tanh_c[step], out=h[step])
         return states, gates, memory, squashed
 
     @staticmethod
-    def backward(
-        grad: Tensor, saved: Saved, weight: Tensor, moves: tuple[Move, ...]
-    ) -> tuple[Tensor, Tensor]:
+    def backward(grad: Tensor, saved: Saved, weight: Tensor, sweep: Sweep) -> tuple[Tensor, Tensor]:
         """Back through h_t = o tanh(c_t) and c_t = f c_{t-1} + i g, step by step."""
         states, gates, memory, squashed = saved
         n = states.shape[1]
-        delta = torch.empty_like(gates)
-        to_memory: Tensor | None = None  # dL/dc_t that arrives from the following step
-        for position in reversed(range(len(moves))):
-            start, size, previous, carried = moves[position]
-            rows = slice(start, start + size)
-            to_state = _incoming(grad, delta, weight, moves, position)
-            i, f, g, o = gates[rows].split(n, dim=1)
-            d_i, d_f, d_g, d_o = delta[rows].split(n, dim=1)
-            tanh_c = squashed[rows]
-            torch.mul(to_state, tanh_c, out=d_o)
-            to_state.mul_(o)
-            total = torch.addcmul(to_state, to_state * tanh_c, tanh_c, value=-1)
-            if to_memory is not None:
-                total[: len(to_memory)].add_(to_memory)
-            torch.mul(total, g, out=d_i)
-            torch.mul(total, i, out=d_g)
-            torch.mul(total[:carried], memory[previous : previous + carried], out=d_f[:carried])
+        deltas = torch.empty_like(gates)
+        to_h, gate, c, tanh_c, delta = (
+            rows.split(sweep.sizes) for rows in (grad, gates, memory, squashed, deltas)
+        )
+        to_c: Tensor | None = None  # dL/dc_t that arrives from the following step
+        for step, previous, carried, following, taken in _backwards(sweep):
+            d_h = torch.empty_like(to_h[step])
+            _recur(d_h, to_h[step], delta[following], taken, weight)
+            i, f, g, o = gate[step].split(n, dim=1)
+            d_i, d_f, d_g, d_o = delta[step].split(n, dim=1)
+            torch.mul(d_h, tanh_c[step], out=d_o)
+            d_h.mul_(o)
+            d_c = torch.addcmul(d_h, d_h * tanh_c[step], tanh_c[step], value=-1)
+            if to_c is not None:
+                d_c[: len(to_c)].add_(to_c)
+            torch.mul(d_c, g, out=d_i)
+            torch.mul(d_c, i, out=d_g)
+            torch.mul(d_c[:carried], c[previous][:carried], out=d_f[:carried])
             d_f[carried:] = 0
-            to_memory = total[:carried] * f[:carried]
+            to_c = d_c[:carried] * f[:carried]
             # Slopes of the gates: s (1 - s) for the sigmoids, 1 - g^2 for the candidate.
-            slope = torch.addcmul(gates[rows], gates[rows], gates[rows], value=-1)
+            slope = torch.addcmul(gate[step], gate[step], gate[step], value=-1)
             torch.addcmul(g.new_ones(()), g, g, value=-1, out=slope[:, 2 * n : 3 * n])
-            delta[rows].mul_(slope)
-        return delta, delta
+            delta[step].mul_(slope)
+        return deltas, deltas
 
 
 class GRU:
@@ -188,58 +161,57 @@ class GRU:
     hidden_bias: ClassVar[bool] = True
 
     @staticmethod
-    def forward(projection: Tensor, bias: Tensor | None, weight: Tensor, moves: tuple[Move, ...]) -> Saved:
+    def forward(projection: Tensor, bias: Tensor | None, weight: Tensor, sweep: Sweep) -> Saved:
         """Sweep; see `Cell`."""
         assert bias is not None
         n = weight.shape[1]
         gates = torch.empty_like(projection)
         states, inner = (projection.new_empty(len(projection), n) for _ in range(2))
-        transposed = weight.t()
         spread = bias.expand(len(projection), -1)
-        for start, size, previous, carried in moves:
-            end = start + size
-            hidden = spread[start:end].clone()
-            if carried:
-                hidden[:carried].addmm_(states[previous : previous + carried], transposed)
-            gate = gates[start:end]
-            torch.add(projection[start:end, : 2 * n], hidden[:, : 2 * n], out=gate[:, : 2 * n])
-            gate[:, : 2 * n].sigmoid_()
-            r, z, candidate = gate.split(n, dim=1)
-            inner[start:end] = hidden[:, 2 * n :]
-            torch.addcmul(projection[start:end, 2 * n :], r, hidden[:, 2 * n :], out=candidate)
+        given, gate, h, inside, extra = (
+            rows.split(sweep.sizes) for rows in (projection, gates, states, inner, spread)
+        )
+        transposed = weight.t()
+        for step, previous, carried in sweep.moves:
+            hidden = torch.empty_like(gate[step])
+            _recur(hidden, extra[step], h[previous], carried, transposed)
+            torch.add(given[step][:, : 2 * n], hidden[:, : 2 * n], out=gate[step][:, : 2 * n])
+            gate[step][:, : 2 * n].sigmoid_()
+            r, z, candidate = gate[step].split(n, dim=1)
+            inside[step].copy_(hidden[:, 2 * n :])
+            torch.addcmul(given[step][:, 2 * n :], r, inside[step], out=candidate)
             candidate.tanh_()
-            now = states[start:end]
-            torch.addcmul(candidate, z, candidate, value=-1, out=now)
+            torch.addcmul(candidate, z, candidate, value=-1, out=h[step])
             if carried:
-                now[:carried].addcmul_(z[:carried], states[previous : previous + carried])
+                _first(h[step], carried).addcmul_(_first(z, carried), _first(h[previous], carried))
         return states, gates, inner
 
     @staticmethod
-    def backward(
-        grad: Tensor, saved: Saved, weight: Tensor, moves: tuple[Move, ...]
-    ) -> tuple[Tensor, Tensor]:
+    def backward(grad: Tensor, saved: Saved, weight: Tensor, sweep: Sweep) -> tuple[Tensor, Tensor]:
         """Back through h_t = (1 - z) n + z h_{t-1}; only the candidate's two deltas differ."""
         states, gates, inner = saved
         n = states.shape[1]
-        delta_input, delta_hidden = torch.empty_like(gates), torch.empty_like(gates)
+        of_input, of_hidden = torch.empty_like(gates), torch.empty_like(gates)
+        to_h, h, gate, inside, delta, delta_hidden = (
+            rows.split(sweep.sizes) for rows in (grad, states, gates, inner, of_input, of_hidden)
+        )
         direct: Tensor | None = None  # dL/dh_t that arrives past the gates: z_{t+1} dL/dh_{t+1}
-        for position in reversed(range(len(moves))):
-            start, size, previous, carried = moves[position]
-            rows = slice(start, start + size)
-            to_state = _incoming(grad, delta_hidden, weight, moves, position)
+        for step, previous, carried, following, taken in _backwards(sweep):
+            d_h = torch.empty_like(to_h[step])
+            _recur(d_h, to_h[step], delta_hidden[following], taken, weight)
             if direct is not None:
-                to_state[: len(direct)].add_(direct)
-            r, z, candidate = gates[rows].split(n, dim=1)
+                d_h[: len(direct)].add_(direct)
+            r, z, candidate = gate[step].split(n, dim=1)
             difference = -candidate
-            difference[:carried].add_(states[previous : previous + carried])
-            d_r, d_z, d_n = delta_input[rows].split(n, dim=1)
-            d_z.copy_(to_state * difference * z * (1 - z))
-            d_n.copy_(to_state * (1 - z) * (1 - candidate * candidate))
-            d_r.copy_(d_n * inner[rows] * r * (1 - r))
-            delta_hidden[rows] = delta_input[rows]
-            delta_hidden[rows, 2 * n :].mul_(r)
-            direct = (to_state * z)[:carried]
-        return delta_input, delta_hidden
+            difference[:carried].add_(h[previous][:carried])
+            d_r, d_z, d_n = delta[step].split(n, dim=1)
+            d_z.copy_(d_h * difference * z * (1 - z))
+            d_n.copy_(d_h * (1 - z) * (1 - candidate * candidate))
+            d_r.copy_(d_n * inside[step] * r * (1 - r))
+            delta_hidden[step].copy_(delta[step])
+            delta_hidden[step][:, 2 * n :].mul_(r)
+            direct = (d_h * z)[:carried]
+        return of_input, of_hidden
 
 
 class Unroll(torch.autograd.Function):
@@ -256,8 +228,7 @@ class Unroll(torch.autograd.Function):
         weight: Tensor,
     ) -> Tensor:
         """States h [S, H] from the projected input [S, G], b_hh and W_hh."""
-        moves = packing.backward if reverse else packing.forward
-        saved = cell.forward(projection, bias, weight, moves)
+        saved = cell.forward(projection, bias, weight, packing.backward if reverse else packing.forward)
         ctx.save_for_backward(weight, *saved)
         ctx.cell, ctx.packing, ctx.reverse = cell, packing, reverse
         ctx.bias_per_row = bias is not None and bias.ndim == 2
@@ -269,8 +240,8 @@ class Unroll(torch.autograd.Function):
         """Gradients of projection, bias and W_hh from one backward sweep."""
         weight, *saved = ctx.saved_tensors
         packing: Packing = ctx.packing
-        moves = packing.backward if ctx.reverse else packing.forward
-        delta, delta_hidden = ctx.cell.backward(grad, tuple(saved), weight, moves)
+        sweep = packing.backward if ctx.reverse else packing.forward
+        delta, delta_hidden = ctx.cell.backward(grad, tuple(saved), weight, sweep)
         grad_bias = grad_weight = None
         if ctx.needs_input_grad[4]:
             grad_bias = delta_hidden if ctx.bias_per_row else delta_hidden.sum(0)

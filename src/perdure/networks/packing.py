@@ -19,14 +19,20 @@ from torch import Tensor
 class Move(NamedTuple):
     """One time step of a sweep over packed rows.
 
-    Rows start..start+carried go on from rows previous..previous+carried; the rest, up to
-    start+size, begin from the zero state.
+    The first `carried` rows of `step` go on from the first rows of step `previous`; the rest begin
+    from the zero state.
     """
 
-    start: int
-    size: int
+    step: int
     previous: int
     carried: int
+
+
+class Sweep(NamedTuple):
+    """The way through all rows: the moves in their order, and the number of rows of each step."""
+
+    moves: tuple[Move, ...]
+    sizes: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -56,21 +62,17 @@ class Packing:
         return tuple(offsets)
 
     @cached_property
-    def forward(self) -> tuple[Move, ...]:
-        """The moves of a sweep from the first step to the last."""
-        return tuple(
-            Move(self.offsets[t], size, self.offsets[max(t - 1, 0)], size if t else 0)
-            for t, size in enumerate(self.sizes)
-        )
+    def forward(self) -> Sweep:
+        """From the first step to the last."""
+        moves = [Move(t, max(t - 1, 0), size if t else 0) for t, size in enumerate(self.sizes)]
+        return Sweep(tuple(moves), self.sizes)
 
     @cached_property
-    def backward(self) -> tuple[Move, ...]:
-        """The moves of a sweep from each sequence's last step to the first."""
-        following = (*self.sizes[1:], 0)
-        return tuple(
-            Move(self.offsets[t], self.sizes[t], self.offsets[t + 1], following[t])
-            for t in reversed(range(self.steps))
-        )
+    def backward(self) -> Sweep:
+        """From each sequence's last step to the first."""
+        last = self.steps - 1
+        moves = [Move(t, min(t + 1, last), self.sizes[t + 1] if t < last else 0) for t in range(self.steps)]
+        return Sweep(tuple(reversed(moves)), self.sizes)
 
     @cached_property
     def _step_of_row(self) -> Tensor:
@@ -121,8 +123,9 @@ class Packing:
         if self.order is None and not backward:
             result[self.batch :] = rows[: len(rows) - self.batch]
             return result
-        for start, _, previous, carried in self.backward if backward else self.forward:
-            result[start : start + carried] = rows[previous : previous + carried]
+        now, then = result.split(self.sizes), rows.split(self.sizes)
+        for step, previous, carried in (self.backward if backward else self.forward).moves:
+            now[step][:carried] = then[previous][:carried]
         return result
 
 
