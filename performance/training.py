@@ -29,7 +29,7 @@ def setting(method: str, **values: Any) -> tuple[Config, list[Splits], Learner]:
     tasks = config.benchmark.build()
     data = [Splits(t.name, Data(t.train), Data(t.val), Data(t.test)) for t in tasks]
     network = Network(config.network, tasks[0].inputs, [t.outputs for t in tasks])
-    return config, data, Learner(network, config.weights, config.penalties, config.together)
+    return config, data, Learner(network, config.weights, config.penalties, config.rehearsal, config.together)
 
 
 def phase(method: str, old_tasks: int = 0, **values: Any) -> Phase:

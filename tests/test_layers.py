@@ -17,6 +17,7 @@ LAYERS = [
     {"networks"},
     {"weights"},
     {"penalties"},
+    {"rehearsal"},
     {"learning", "methods"},
     {"config"},
     {"records"},

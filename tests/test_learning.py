@@ -62,7 +62,7 @@ def setting(method, **values):
     tasks = config.benchmark.build()
     data = [Splits(t.name, Data(t.train), Data(t.val), Data(t.test)) for t in tasks]
     network = Network(config.network, tasks[0].inputs, [t.outputs for t in tasks])
-    return config, data, Learner(network, config.weights, config.penalties, config.together)
+    return config, data, Learner(network, config.weights, config.penalties, config.rehearsal, config.together)
 
 
 def outcome(method, **values):

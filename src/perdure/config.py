@@ -22,6 +22,7 @@ from perdure.methods import Method, compose
 from perdure.networks.network import Architecture
 from perdure.options import Options, find, validated
 from perdure.penalties.penalty import Penalty
+from perdure.rehearsal.rehearsal import Rehearsal
 from perdure.weights.source import WeightSource
 
 SCALES = ("smoke", "laptop", "paper")
@@ -46,6 +47,7 @@ class Config:
     network: Architecture
     weights: WeightSource
     penalties: Mapping[str, Penalty]
+    rehearsal: Rehearsal | None
     training: Training
     seed: int
 
@@ -64,6 +66,9 @@ class Config:
             "network": self.network.model_dump(mode="json"),
             "weights": {"name": self.weights.name, **self.weights.model_dump(mode="json")},
             "penalties": {name: penalty.model_dump(mode="json") for name, penalty in self.penalties.items()},
+            "rehearsal": None
+            if self.rehearsal is None
+            else {"name": self.rehearsal.name, **self.rehearsal.model_dump(mode="json")},
             "training": self.training.model_dump(mode="json"),
             "seed": self.seed,
         }
@@ -84,8 +89,13 @@ def sections(benchmark: str, method: str) -> dict[str, type[Options]]:
         "network": Architecture,
         "weights": find("perdure.weights", WeightSource, parts.weights),
         **{f"penalties.{name}": find("perdure.penalties", Penalty, name) for name in penalties},
+        **_rehearsal_section(parts.rehearsal),
         "training": Training,
     }
+
+
+def _rehearsal_section(name: str | None) -> dict[str, type[Options]]:
+    return {} if name is None else {"rehearsal": find("perdure.rehearsal", Rehearsal, name)}
 
 
 def build(benchmark: str, method: str, *, scale: str = "laptop", seed: int = 0, **given: Any) -> Config:
@@ -113,6 +123,7 @@ def build(benchmark: str, method: str, *, scale: str = "laptop", seed: int = 0, 
         for section in list(made)
         if section.startswith("penalties.")
     }
+    made.setdefault("rehearsal", None)  # type: ignore[arg-type]
     return Config(method=method, penalties=penalties, seed=seed, **made)  # type: ignore[arg-type]
 
 
@@ -130,6 +141,7 @@ def from_json(data: Mapping[str, Any]) -> Config:
     penalties = {f"penalties.{name}": values for name, values in data["penalties"].items()}
     flat: dict[str, Values] = {
         **{section: data[section] for section in ("benchmark", "network", "weights", "training")},
+        "rehearsal": data["rehearsal"] or {},
         **penalties,
     }
     given = {

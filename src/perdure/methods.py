@@ -1,4 +1,4 @@
-"""Named methods: each is a choice of weights and penalties, in one line.
+"""Named methods: each is a choice of weights, penalties and rehearsal, in one line.
 
 Names joined by + combine: masking+si takes the masked weights of one and the penalty of the other.
 """
@@ -17,6 +17,7 @@ class Method:
     about: str
     weights: str = "shared"
     penalties: tuple[str, ...] = ()
+    rehearsal: str | None = None
     together: bool = False
     """Whether all tasks are learnt in one phase."""
 
@@ -30,11 +31,12 @@ METHODS = {
     "hnet": Method(
         "a hypernetwork makes each task's weights", weights="hypernetwork", penalties=("generated",)
     ),
+    "coresets": Method("some samples of each task are kept and rehearsed", rehearsal="coreset"),
     "masking": Method("a random sub-network for each task", weights="masked"),
 }
 """The methods that have names of their own."""
 
-COMBINATIONS = ("masking+si", "masking+online-ewc")
+COMBINATIONS = ("masking+si", "masking+online-ewc", "hnet+coresets", "coresets+online-ewc")
 """Combinations worth listing; any other that makes sense works too."""
 
 
@@ -64,5 +66,13 @@ def compose(name: str) -> Method:
             f"Method '{name}' has no meaning: from-scratch shares no weights between tasks, "
             f"so there is nothing to protect."
         )
+    rehearsals = {method.rehearsal for method in methods} - {None}
+    if len(rehearsals) > 1:
+        raise PerdureError(f"Method '{name}' asks for two ways to rehearse; choose one.")
+    if rehearsals and "masked" in sources:
+        raise PerdureError(
+            f"Method '{name}' has no meaning here: masking trains one task's sub-network at a time, "
+            f"and rehearsal would have to train those of old tasks too."
+        )
     about = "; ".join(method.about for method in methods)
-    return Method(about, next(iter(sources), "shared"), penalties, together)
+    return Method(about, next(iter(sources), "shared"), penalties, next(iter(rehearsals), None), together)

@@ -50,7 +50,7 @@ def run(
             for task in tasks
         ]
         network = Network(config.network, tasks[0].inputs, [task.outputs for task in tasks])
-        learner = Learner(network, config.weights, config.penalties, config.together)
+        learner = Learner(network, config.weights, config.penalties, config.rehearsal, config.together)
 
         def chance(*role: object) -> torch.Generator:
             return generator(config.seed, *role)

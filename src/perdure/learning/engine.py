@@ -186,7 +186,7 @@ def unpack(tensors: Vectors, learner: Learner) -> Knowledge:
     return Knowledge(
         parameters=_strip(tensors, "parameters/"),
         buffers=_strip(tensors, "buffers/"),
-        memories={name: _strip(tensors, f"memory/{name}/") for name in learner.penalties},
+        memories={name: _strip(tensors, f"memory/{name}/") for name in learner.remembering},
     )
 
 

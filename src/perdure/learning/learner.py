@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from perdure.networks.layout import Vectors, Weights
 from perdure.networks.network import Network
 from perdure.penalties.penalty import Penalty
+from perdure.rehearsal.rehearsal import Rehearsal
 from perdure.weights.source import Chance, WeightSource, take
 
 
@@ -18,8 +19,14 @@ class Learner:
     network: Network
     source: WeightSource
     penalties: Mapping[str, Penalty] = field(default_factory=dict)
+    rehearsal: Rehearsal | None = None
     together: bool = False
     """Whether all tasks are learnt in one phase (multitask)."""
+
+    @property
+    def remembering(self) -> list[str]:
+        """Names of all that have a memory."""
+        return [*self.penalties, *(["rehearsal"] if self.rehearsal else [])]
 
     @property
     def phases(self) -> list[list[int]]:
@@ -35,7 +42,7 @@ class Knowledge:
     parameters: Vectors
     buffers: Vectors
     memories: Mapping[str, Vectors]
-    """For each penalty its memory."""
+    """For each penalty, and for the rehearsal, its memory."""
 
     def weights(self, learner: Learner, task: int) -> tuple[Network, Weights]:
         """The network and psi with which `task` runs now."""
@@ -56,7 +63,9 @@ class Knowledge:
 def newborn(learner: Learner, chance: Chance) -> Knowledge:
     """Knowledge before the first task."""
     parameters, buffers = learner.source.start(learner.network, chance)
-    return Knowledge(parameters, buffers, {name: {} for name in learner.penalties})
+    if learner.rehearsal is not None:
+        parameters |= learner.rehearsal.start(learner.network, chance)
+    return Knowledge(parameters, buffers, {name: {} for name in learner.remembering})
 
 
 def _moved(vectors: Vectors, device: str) -> Vectors:

@@ -20,11 +20,12 @@ from perdure.learning.learner import Knowledge, Learner
 from perdure.learning.optimiser import Optimiser
 from perdure.learning.sampling import Mixture
 from perdure.learning.training import Training
-from perdure.networks.batch import Data
+from perdure.networks.batch import Batch, Data
 from perdure.networks.layout import Vectors, Weights
 from perdure.networks.network import Network
 from perdure.networks.targets import negative_log_likelihood
-from perdure.penalties.penalty import Situation, Watched
+from perdure.penalties.penalty import Situation, Term, Watched
+from perdure.rehearsal.rehearsal import Replay
 from perdure.weights.source import Chance, put, take
 
 Facts = dict[str, Any]
@@ -59,20 +60,25 @@ class Phase:
         """Set everything to the start of the phase."""
         self.learner, self.knowledge, self.tasks = learner, knowledge, tasks
         self.data, self.training = data, training
-        self.positions = learner.source.active(learner.network, knowledge.buffers, tasks)
-        start = take(knowledge.parameters, self.positions)
-        self.active = {name: vector.clone().requires_grad_() for name, vector in start.items()}
+        # While old tasks are rehearsed, what is theirs alone (their heads) goes on learning too.
+        old = range(min(tasks)) if learner.rehearsal is not None else ()
+        positions = learner.source.active(learner.network, knowledge.buffers, [*old, *tasks])
         situation = Situation(
             network=learner.network,
             source=learner.source,
             buffers=knowledge.buffers,
             parameters=knowledge.parameters,
-            positions=self.positions,
-            start=start,
+            positions=positions,
+            start=take(knowledge.parameters, positions),
             tasks=tasks,
             data=lambda task: data[task].train,
             chance=chance,
         )
+        self.replay = self._rehearse(situation)
+        extra = () if learner.rehearsal is None else learner.rehearsal.start(learner.network, chance)
+        self.positions = positions | dict.fromkeys(extra)
+        start = take(knowledge.parameters, self.positions)
+        self.active = {name: vector.clone().requires_grad_() for name, vector in start.items()}
         self.terms = {
             name: penalty.begin(knowledge.memories[name], situation)
             for name, penalty in learner.penalties.items()
@@ -93,6 +99,12 @@ class Phase:
         self.sums: dict[str, float] = {}
         self.curve: list[dict[str, float]] = []
 
+    def _rehearse(self, situation: Situation) -> Replay | None:
+        rehearsal = self.learner.rehearsal
+        if rehearsal is None:
+            return None
+        return rehearsal.begin(self.knowledge.memories["rehearsal"], situation)
+
     @property
     def done(self) -> bool:
         """Whether training is over."""
@@ -110,7 +122,8 @@ class Phase:
             task: self.learner.source.weights(self.learner.network, self.knowledge.buffers, self.active, task)
             for task in shares
         }
-        losses = {"task": self._task_loss(shares, running)}
+        batches = {task: self.data[task].train.batch(index) for task, index in shares.items()}
+        losses = {"task": self._task_loss(batches, running)}
         alone = any(term.watches == "task" for term in self.terms.values())
         if alone:  # some penalty wants to see the task's gradient by itself
             losses["task"].backward(retain_graph=True)
@@ -119,6 +132,8 @@ class Phase:
             loss = term.loss(self.active, list(running.values()))
             if loss is not None:
                 losses[name] = loss
+        if self.replay is not None:
+            losses |= self.replay.losses(self.active, batches)
         to_go = [loss for name, loss in losses.items() if not (alone and name == "task")]
         if to_go:
             sum(to_go[1:], to_go[0]).backward()
@@ -135,12 +150,11 @@ class Phase:
             self._validate()
         return values
 
-    def _task_loss(self, shares: Mapping[int, Tensor], running: Running) -> Tensor:
+    def _task_loss(self, batches: Mapping[int, Batch], running: Running) -> Tensor:
         """Summed negative log-likelihood over the batch, divided by its size."""
         total: Tensor | None = None
-        for task, index in shares.items():
+        for task, batch in batches.items():
             network, weights = running[task]
-            batch = self.data[task].train.batch(index)
             loss = negative_log_likelihood(network(weights, batch, task), batch)
             total = loss if total is None else total + loss
         assert total is not None
@@ -205,8 +219,13 @@ class Phase:
         return Knowledge(
             parameters=put(self.knowledge.parameters, active, self.positions),
             buffers=self.knowledge.buffers,
-            memories={name: term.finish(active) for name, term in self.terms.items()},
+            memories={name: term.finish(active) for name, term in self._remembering.items()},
         )
+
+    @property
+    def _remembering(self) -> dict[str, Term | Replay]:
+        """All that have running state and a memory."""
+        return {**self.terms, **({} if self.replay is None else {"rehearsal": self.replay})}
 
     def state(self) -> tuple[Vectors, Facts]:
         """Tensors and facts from which `restore` continues bit for bit."""
@@ -217,7 +236,7 @@ class Phase:
             "batches": self.mixture.state(),
             "best": {} if self.best is None else self.best[1],
         }
-        parts |= {f"term {name}": term.state() for name, term in self.terms.items()}
+        parts |= {f"term {name}": term.state() for name, term in self._remembering.items()}
         facts: Facts = {
             "iteration": self.iteration,
             "stopped": self.stopped,
@@ -240,7 +259,7 @@ class Phase:
                 vector.copy_(parts["active"][name])
         self.optimiser.restore(parts.get("optimiser", {}), facts["optimiser"])
         self.mixture.restore(parts["batches"])
-        for name, term in self.terms.items():
+        for name, term in self._remembering.items():
             term.restore(parts.get(f"term {name}", {}))
         self.iteration, self.stale = facts["iteration"], facts["stale"]
         self.stopped = facts["stopped"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 
 import torch
@@ -49,6 +50,14 @@ class Data:
         self.y = torch.from_numpy(sequences.y).to(device)
         self.lengths = torch.from_numpy(sequences.lengths) if sequences.ragged else None
         self.complete = bool((sequences.y >= 0).all()) or self.kind is Kind.TAGS
+
+    def having(self, x: Tensor, y: Tensor, lengths: Tensor) -> Data:
+        """Other sequences of the same kind, on the same device."""
+        other = copy(self)
+        other.x, other.y = x.to(self.x.device), y.to(self.x.device)
+        other.lengths = lengths.cpu() if bool((lengths != x.shape[1]).any()) else None
+        other.complete = bool((y >= 0).all()) or self.kind is Kind.TAGS
+        return other
 
     def __len__(self) -> int:
         """The number of sequences."""

@@ -171,6 +171,18 @@ class Network:
 
         A tape, if given, receives each affine map; the weights must then not require gradients.
         """
+        features = self.features(weights, batch, task, batch.asked, tape)
+        return _affine(weights, self.head(task) + ".", "", features, batch.answers, tape)
+
+    def features(
+        self,
+        weights: Weights,
+        batch: Batch,
+        task: int,
+        asked: slice | Tensor | None = None,
+        tape: Tape | None = None,
+    ) -> Tensor:
+        """What the heads read, at the asked rows [M, H] or at all [S, H]."""
         rows = batch.rows
         if self.architecture.task_identity:
             identity = rows.new_zeros(len(rows), self.tasks)
@@ -180,11 +192,22 @@ class Network:
             rows = _affine(weights, f"before.{index}.", "", rows, batch.packing, tape).tanh()
         layers = len(self.architecture.hidden)
         for index in range(layers):
-            asked = batch.asked if index == layers - 1 else None
-            rows = self._recurrent(weights, f"recurrent.{index}.", rows, batch, asked, tape)
+            here = asked if index == layers - 1 else None
+            rows = self._recurrent(weights, f"recurrent.{index}.", rows, batch, here, tape)
+        answers = batch.packing if asked is None else batch.answers
         for index in range(len(self.architecture.after)):
-            rows = _affine(weights, f"after.{index}.", "", rows, batch.answers, tape).tanh()
-        return _affine(weights, self.head(task) + ".", "", rows, batch.answers, tape)
+            rows = _affine(weights, f"after.{index}.", "", rows, answers, tape).tanh()
+        return rows
+
+    def read_out(self, weights: Weights, features: Tensor, task: int) -> Tensor:
+        """A task's logits from features."""
+        head = self.head(task)
+        return functional.linear(features, weights[f"{head}.weight"], weights[f"{head}.bias"])
+
+    @property
+    def width(self) -> int:
+        """Number of features that the heads read."""
+        return self.heads[self.head(0)].shapes[f"{self.head(0)}.weight"][1]
 
     def _recurrent(
         self,

@@ -117,6 +117,13 @@ class Packing:
         steps = self.lengths - count + torch.arange(count)[:, None]
         return (torch.tensor(self.offsets)[steps] + rank).reshape(-1)
 
+    def of_sequences(self, start: int, stop: int) -> Tensor:
+        """Rows of the sequences number start to stop-1 of the batch, step by step."""
+        if self.order is None:
+            steps = torch.arange(self.steps)[:, None] * self.batch
+            return (steps + torch.arange(start, stop)).reshape(-1)
+        return ((self._sequence_of_row >= start) & (self._sequence_of_row < stop)).nonzero()[:, 0]
+
     def before(self, rows: Tensor, *, backward: bool) -> Tensor:
         """For each row the row of the preceding step of the sweep [S, ...]; zero at a start."""
         result = torch.zeros_like(rows)

@@ -44,3 +44,19 @@ def draw(logits: Tensor, batch: Batch, generator: torch.Generator) -> Tensor:
         chosen = torch.multinomial(logits.softmax(1).cpu(), 1, generator=generator)
         drawn = chosen[:, 0].to(batch.targets.device)
     return torch.where(batch.targets < 0, batch.targets, drawn)
+
+
+def distillation(logits: Tensor, teacher: Tensor, batch: Batch, temperature: float) -> Tensor:
+    """Cross-entropy to a teacher's softened answers, times T^2 (Hinton et al.); sum over all rows.
+
+    Bits: BCE(s(z/T), s(teacher/T)); classes: CE(softmax(z/T), softmax(teacher/T)). What is not asked
+    is left out.
+    """
+    soft, hot = logits / temperature, teacher / temperature
+    if batch.kind is Kind.PATTERN:
+        losses = functional.softplus(soft) - hot.sigmoid() * soft
+    else:
+        losses = -(hot.softmax(1) * soft.log_softmax(1)).sum(1)
+    if not batch.complete or batch.kind is Kind.TAGS:
+        losses = losses[batch.targets >= 0]
+    return losses.sum() * temperature**2
