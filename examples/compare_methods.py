@@ -1,4 +1,4 @@
-"""Three methods on a small Permuted Copy Task from Python: what is kept of the first task?"""
+"""Three methods on a small Permuted Copy Task from Python, and what they keep of the first task."""
 
 from __future__ import annotations
 

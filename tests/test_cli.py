@@ -42,6 +42,7 @@ def test_json_has_what_is_promised(capsys):
     assert record["final"] == pytest.approx(sum(rows[-1]) / 3)
     assert record["iterations"] == [4, 4, 4]
     assert record["seconds"] > 0
+    assert record["memory"] == {"orthogonal": 0}
     assert os.path.exists(f"runs/{record['hash']}/record.json")
     assert "test accuracy" in err
 

@@ -24,10 +24,14 @@ CASES = {
     "fine-tuning": {"training.patience": 3, "training.iterations": 200},
     "online-ewc": {"penalties.orthogonal.strength": 0.1, "penalties.online-ewc.samples": 50},
     "masking+si": {"training.decay": 0.1, "network.hidden": 30},
+    "coresets": {"rehearsal.size": 20, "rehearsal.packed": True},
+    "hnet": {"weights.hidden": "8,8", "weights.chunk": 60, "penalties.generated.sample": 1},
+    "rtf": {"rehearsal.hidden": 10, "training.iterations": 60},
+    "hnet+r": {"rehearsal.hidden": 10, "training.iterations": 60},
     "multitask": {"training.optimiser": "RMSprop", "training.learning_rate": 1e-3},
 }
-KILLS = 5
-"""For each case: 20 in all."""
+KILLS = 3
+"""For each case: more than 20 in all."""
 
 
 def config_of(method, **values):

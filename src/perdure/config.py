@@ -18,7 +18,7 @@ from typing import Any
 from perdure.benchmarks.task import Benchmark
 from perdure.errors import PerdureError, unknown
 from perdure.learning.training import Training
-from perdure.methods import Method, compose
+from perdure.methods import Method, compose, parts_of
 from perdure.networks.network import Architecture
 from perdure.options import Options, find, validated
 from perdure.penalties.penalty import Penalty
@@ -163,8 +163,7 @@ def preset(benchmark: str, method: str, scale: str, given: Values) -> Values:
     known = option_names(sections(benchmark, method))
     parent = tables.get("inherits")
     result: Values = preset(parent, method, scale, given) if parent else {}
-    names = ["all", *method.split("+")] if "+" in method else ["all"]
-    for name in [*names, method]:
+    for name in dict.fromkeys(["all", *parts_of(method), method]):
         table = tables.get(name, {}).get(scale, {})
         result |= _flat({key: value for key, value in table.items() if key not in ("source", "variant")})
         for variant in table.get("variant", []):

@@ -5,6 +5,7 @@ Names joined by + combine: masking+si takes the masked weights of one and the pe
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from perdure.errors import PerdureError, unknown
@@ -32,6 +33,11 @@ METHODS = {
         "a hypernetwork makes each task's weights", weights="hypernetwork", penalties=("generated",)
     ),
     "coresets": Method("some samples of each task are kept and rehearsed", rehearsal="coreset"),
+    "rtf": Method("a generative model replays old tasks", rehearsal="generative"),
+    "hnet+r": Method(
+        "a generative model, its decoders made by a hypernetwork, replays old tasks",
+        rehearsal="generative-hypernetwork",
+    ),
     "masking": Method("a random sub-network for each task", weights="masked"),
 }
 """The methods that have names of their own."""
@@ -40,9 +46,14 @@ COMBINATIONS = ("masking+si", "masking+online-ewc", "hnet+coresets", "coresets+o
 """Combinations worth listing; any other that makes sense works too."""
 
 
+def parts_of(name: str) -> list[str]:
+    """The methods that a name joins; hnet+r is one method."""
+    return re.split(r"\+(?!r(?:\+|$))", name)
+
+
 def compose(name: str) -> Method:
     """The method that a name stands for; parts joined by + are merged."""
-    parts = name.split("+")
+    parts = parts_of(name)
     for part in parts:
         if part not in METHODS:
             raise unknown("method", part, [*METHODS, *COMBINATIONS])

@@ -54,6 +54,8 @@ class Outcome:
     curves: list[list[dict[str, float]]] = field(default_factory=list)
     iterations: list[int] = field(default_factory=list)
     seconds: list[dict[str, float]] = field(default_factory=list)
+    memory: dict[str, int] = field(default_factory=dict)
+    """Bytes that each penalty and the rehearsal remember after the last phase so far."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,10 @@ def learn(
         outcome.seconds.append(
             {"train": trained, "finish": finished - begun, "test": time.perf_counter() - finished}
         )
+        outcome.memory = {
+            name: sum(vector.nbytes for vector in memory.values())
+            for name, memory in knowledge.memories.items()
+        }
         keeper.keep(number, pack(knowledge))
         keeper.save(_prefixed(pack(knowledge), "knowledge|"), {"phase": None, "outcome": vars(outcome)})
         habits.watch(_progress(phase, number, len(phases), {}, trained, row))

@@ -115,9 +115,25 @@ class Phase:
         training = self.training
         if training.decay < 1:
             self.optimiser.slow_down(self.iteration / self.iterations, training.decay)
+        losses = self._gradients()
+        if training.clip is not None:
+            torch.nn.utils.clip_grad_norm_(list(self.active.values()), training.clip)
+        self._observe("total")
+        self.optimiser.step()
+        self.iteration += 1
+        values = {name: float(loss.detach()) for name, loss in losses.items()}
+        self._check(values)
+        for name, value in values.items():
+            self.sums[name] = self.sums.get(name, 0.0) + value
+        if self.iteration % training.validate_every == 0 or self.iteration == self.iterations:
+            self._validate()
+        return values
+
+    def _gradients(self) -> dict[str, Tensor]:
+        """Draw a batch; leave the gradient of all loss terms in the active vectors; return the terms."""
         for vector in self.active.values():
             vector.grad = None
-        shares = self.mixture.take(training.batch_size)
+        shares = self.mixture.take(self.training.batch_size)
         running: Running = {
             task: self.learner.source.weights(self.learner.network, self.knowledge.buffers, self.active, task)
             for task in shares
@@ -137,18 +153,7 @@ class Phase:
         to_go = [loss for name, loss in losses.items() if not (alone and name == "task")]
         if to_go:
             sum(to_go[1:], to_go[0]).backward()
-        if training.clip is not None:
-            torch.nn.utils.clip_grad_norm_(list(self.active.values()), training.clip)
-        self._observe("total")
-        self.optimiser.step()
-        self.iteration += 1
-        values = {name: float(loss.detach()) for name, loss in losses.items()}
-        self._check(values)
-        for name, value in values.items():
-            self.sums[name] = self.sums.get(name, 0.0) + value
-        if self.iteration % training.validate_every == 0 or self.iteration == self.iterations:
-            self._validate()
-        return values
+        return losses
 
     def _task_loss(self, batches: Mapping[int, Batch], running: Running) -> Tensor:
         """Summed negative log-likelihood over the batch, divided by its size."""

@@ -31,6 +31,8 @@ class Record:
     tasks: list[str]
     parameters: dict[str, int]
     """Sizes: of the network's psi, and of all that is trained."""
+    memory: dict[str, int]
+    """Bytes that each penalty and the rehearsal remember at the end."""
     curves: list[list[dict[str, float]]]
     """Of each phase, at each validation: losses by term, validation accuracy and loss."""
     timings: list[dict[str, float]]
@@ -63,6 +65,7 @@ def make_record(
         iterations=outcome.iterations,
         tasks=tasks,
         parameters=parameters,
+        memory=outcome.memory,
         curves=outcome.curves,
         timings=outcome.seconds,
         config=config.json,

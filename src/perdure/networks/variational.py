@@ -1,0 +1,47 @@
+"""The sequential variational autoencoder (SM "Sequential variational autoencoder").
+
+The main network is the encoder: from what its heads read at each step a linear map makes mean and
+log-variance of a Gaussian latent z_t. A decoder network maps z_1..z_T to the sequence. All terms are sums
+over steps and features.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+Likelihood = Literal["bernoulli", "gaussian"]
+
+
+def sample_latent(xi: Tensor, noise: Tensor) -> Tensor:
+    """Z = mean + exp(logvar / 2) * noise, for xi = [mean | logvar] [S, 2L] and noise [S, L]."""
+    mean, log_variance = xi.chunk(2, dim=1)
+    return mean + torch.exp(log_variance / 2) * noise
+
+
+def prior_matching(xi: Tensor, prior_sd: float) -> Tensor:
+    """sum_t KL( N(mean, var) || N(0, prior_sd^2) ) over all rows (Eq. vae:pm:approx)."""
+    mean, log_variance = xi.chunk(2, dim=1)
+    ratio = torch.exp(log_variance) / prior_sd**2
+    square = mean.square() / prior_sd**2
+    return (ratio + square - 1 - log_variance + 2 * math.log(prior_sd)).sum() / 2
+
+
+def reconstruction(decoded: Tensor, x: Tensor, likelihood: Likelihood) -> Tensor:
+    """- sum_t log p(x_t | z) up to a constant (Eq. vae:nll:approx); decoded are raw outputs [S, F].
+
+    bernoulli: binary cross-entropy of sigmoid(decoded); gaussian: squared error, as the original has it
+    (the paper writes tau/2 times that).
+    """
+    if likelihood == "bernoulli":
+        return functional.binary_cross_entropy_with_logits(decoded, x, reduction="sum")
+    return (x - decoded).square().sum()
+
+
+def emitted(decoded: Tensor, likelihood: Likelihood) -> Tensor:
+    """The sequence that is replayed: the likelihood's mean (probabilities of bits are not rounded)."""
+    return decoded.sigmoid() if likelihood == "bernoulli" else decoded

@@ -1,0 +1,248 @@
+"""Rehearsal: distillation and VAE terms against independent formulas, stored samples, behaviour."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.distributions import Bernoulli, Normal, kl_divergence
+from torch.nn import functional
+
+from helpers import random_weights, sequences, whole
+from perdure.benchmarks.task import Kind
+from perdure.config import build
+from perdure.errors import PerdureError
+from perdure.learning.learner import newborn
+from perdure.learning.phase import Phase
+from perdure.methods import compose, parts_of
+from perdure.networks.batch import Data
+from perdure.networks.network import Architecture, Network
+from perdure.networks.targets import distillation
+from perdure.networks.variational import prior_matching, reconstruction, sample_latent
+from perdure.randomness import generator
+from perdure.rehearsal.coreset import choose_herding, store, unstore
+from perdure.rehearsal.rehearsal import shares
+from test_learning import outcome, setting
+
+
+def chance(*role):
+    return generator(0, *role)
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_distillation_equals_a_loop(kind):
+    network = Network(Architecture(hidden=(4,)), 3, (3,))
+    data = sequences(kind, 7, 5, 3, 3, ragged=True)
+    batch = whole(data)
+    student = network(random_weights(network, 1), batch, 0)
+    teacher = network(random_weights(network, 2), batch, 0)
+    expected = 0.0
+    for z, t, y in zip(student, teacher, batch.targets, strict=True):
+        if kind is Kind.PATTERN:
+            for a, b, asked in zip(z, t, y, strict=True):
+                p, q = 1 / (1 + math.exp(-a / 2)), 1 / (1 + math.exp(-b / 2))
+                expected -= (q * math.log(p) + (1 - q) * math.log(1 - p)) * int(asked >= 0)
+        elif y >= 0:
+            expected -= float((functional.softmax(t / 2, 0) * functional.log_softmax(z / 2, 0)).sum())
+    assert float(distillation(student, teacher, batch, 2.0)) == pytest.approx(4 * float(expected), rel=1e-10)
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_distilling_a_network_into_itself_has_no_gradient(kind):
+    network = Network(Architecture(hidden=(4,)), 3, (3,))
+    batch = whole(sequences(kind, 7, 5, 3, 3, ragged=True))
+    weights = {n: w.requires_grad_() for n, w in random_weights(network).items()}
+    logits = network(weights, batch, 0)
+    loss = distillation(logits, logits.detach(), batch, 2.0)
+    for gradient in torch.autograd.grad(loss, list(weights.values())):
+        assert gradient.abs().max() < 1e-12
+
+
+def test_prior_matching_and_reconstruction_equal_torch_distributions():
+    source = generator(0, "vae")
+    xi = torch.randn(20, 6, generator=source, dtype=torch.float64)
+    mean, log_variance = xi[:, :3], xi[:, 3:]
+    posterior = Normal(mean, torch.exp(log_variance / 2))
+    for sd in (1.0, 0.7):
+        expected = kl_divergence(posterior, Normal(torch.zeros(20, 3).double(), sd)).sum()
+        assert prior_matching(xi, sd).item() == pytest.approx(expected.item(), rel=1e-12)
+    noise = torch.randn(20, 3, generator=source, dtype=torch.float64)
+    torch.testing.assert_close(sample_latent(xi, noise), mean + posterior.stddev * noise)
+    decoded = torch.randn(20, 4, generator=source, dtype=torch.float64)
+    bits = (torch.rand(20, 4, generator=source) > 0.5).double()
+    expected = -Bernoulli(logits=decoded).log_prob(bits).sum()
+    assert reconstruction(decoded, bits, "bernoulli").item() == pytest.approx(expected.item(), rel=1e-12)
+    expected = ((decoded - bits) ** 2).sum()
+    assert reconstruction(decoded, bits, "gaussian").item() == pytest.approx(expected.item(), rel=1e-12)
+
+
+def test_shares_are_even_and_complete():
+    drawn = [shares(10, [0, 1, 2], generator(seed, "s")) for seed in range(30)]
+    for counts in drawn:
+        assert sum(counts.values()) == 10
+        assert sorted(counts.values()) == [3, 3, 4]
+    assert {max(c, key=c.get) for c in drawn} == {0, 1, 2}
+    assert sum(shares(2, [0, 1, 2], generator(0, "s")).values()) == 2
+
+
+@pytest.mark.parametrize("binary", [True, False])
+@pytest.mark.parametrize("ragged", [True, False])
+def test_stored_samples_come_back_unchanged_and_small(binary, ragged):
+    data = sequences(Kind.TAGS, 12, 5, 3, 4, ragged=ragged)
+    x = (data.x > 0).astype(np.uint8) if binary else data.x.astype(np.float32)
+    whole_data = Data(type(data)(data.kind, x, data.y.astype(np.int8), data.lengths))
+    index = torch.tensor([3, 7, 1])
+    memory = store(whole_data, index, 2, packed=True)
+    back = unstore(memory, 2, whole_data)
+    assert torch.equal(back.x, whole_data.x[index])
+    assert torch.equal(back.y, whole_data.y[index])
+    if ragged:
+        assert torch.equal(back.lengths, whole_data.lengths[index])
+    if binary:
+        assert memory["bits.2"].shape == (3, 2)  # 15 bits in 2 bytes
+
+
+def test_herding_is_nearer_to_the_mean_than_chance():
+    data = Data(sequences(Kind.LABEL, 200, 4, 3, 2, ragged=False), dtype=torch.float64)
+
+    def answer(batch):
+        return batch.rows.view(4, -1, 3)[-1]
+
+    everything = answer(data.batch(slice(None)))
+    chosen = choose_herding(data, 5, generator(0, "h"), answer)
+    assert len(set(chosen.tolist())) == 5
+    distance = (everything[chosen].mean(0) - everything.mean(0)).norm()
+    others = [
+        (everything[torch.randperm(200, generator=generator(n, "o"))[:5]].mean(0) - everything.mean(0)).norm()
+        for n in range(50)
+    ]
+    assert distance < min(others)
+
+
+def test_a_whole_training_set_as_coreset_keeps_old_tasks():
+    values = {
+        "benchmark.train": 2000,
+        "rehearsal.size": 2000,
+        "rehearsal.strength": 10.0,
+        "training.iterations": 400,
+        "training.clip": None,
+        "network.hidden": 40,
+        "training.learning_rate": 5e-3,
+        "penalties.orthogonal.strength": 0.1,
+    }
+    result, _ = outcome("coresets", **values)
+    for task in range(3):
+        assert result.accuracy[task][task] > 85
+        assert result.accuracy[2][task] > result.accuracy[task][task] - 2
+    forgetful, _ = outcome("coresets", **(values | {"rehearsal.strength": 0.0}))
+    assert forgetful.accuracy[2][0] < result.accuracy[2][0] - 15
+    hard, _ = outcome(
+        "coresets", **(values | {"rehearsal.targets": "hard", "rehearsal.selection": "herding"})
+    )
+    assert hard.accuracy[2][0] > 93
+
+
+@pytest.mark.parametrize("method", ["rtf", "hnet+r"])
+def test_replay_losses_are_named_and_strength_zero_is_fine_tuning(method):
+    """With all factors at zero the main network learns exactly as in fine-tuning."""
+    off = {f"rehearsal.{name}": 0.0 for name in ("distillation", "reconstruction", "prior")}
+    off |= {"rehearsal.hidden": 10, "penalties.orthogonal.strength": 0.0, "training.clip": None}
+    if method == "hnet+r":
+        off["rehearsal.beta"] = 0.0
+    plain, knowledge = outcome("fine-tuning", **{"training.clip": None})
+    free, other = outcome(method, **off)
+    assert plain.accuracy == free.accuracy
+    assert torch.equal(knowledge[-1]["parameters/body"], other[-1]["parameters/body"])
+    named = set(free.curves[-1][-1])
+    assert {"loss distillation", "loss reconstruction", "loss prior"} <= named
+    assert ("loss decoder generated" in named) == (method == "hnet+r")
+
+
+def test_the_decoder_learns_to_reconstruct_and_its_replay_to_mean_something():
+    values = {
+        "rehearsal.hidden": 40,
+        "rehearsal.reconstruction": 10.0,
+        "rehearsal.prior": 0.1,
+        "network.hidden": 40,
+        "training.iterations": 500,
+        "training.learning_rate": 5e-3,
+        "penalties.orthogonal.strength": 0.1,
+    }
+    result, _ = outcome("rtf", **values)
+    first = result.curves[0]
+    assert first[-1]["loss reconstruction"] < 0.3 * first[0]["loss reconstruction"]
+    assert result.accuracy[2][0] > 85
+
+
+@pytest.mark.parametrize("ragged", [False, True])
+def test_replayed_batches_have_the_lengths_of_the_task(ragged):
+    config, data, learner = setting("rtf", **{"rehearsal.hidden": 6})
+    phase = Phase(learner, newborn(learner, chance), [0], data, config.training, chance)
+    memory = phase.replay.finish({})
+    if ragged:
+        memory["lengths.0"] = torch.tensor([4, 5, 7], dtype=torch.int32)
+    knowledge = newborn(learner, chance)
+    replay = learner.rehearsal.begin(memory, _situation(phase, knowledge))
+    batch = replay.imagine(0, 6, replay.before)
+    assert set(batch.packing.lengths.tolist()) <= ({4, 5, 7} if ragged else {7})
+    assert batch.rows.shape == (int(batch.packing.lengths.sum()), 4)
+    assert float(batch.rows.min()) >= 0
+    assert float(batch.rows.max()) <= 1
+    assert len(learner.network(knowledge.weights(learner, 0)[1], batch, 0)) == 6 * 3
+
+
+def _situation(phase, knowledge):
+    from perdure.penalties.penalty import Situation
+
+    return Situation(
+        network=phase.learner.network,
+        source=phase.learner.source,
+        buffers=knowledge.buffers,
+        parameters=knowledge.parameters,
+        positions={},
+        start={},
+        tasks=[1],
+        data=lambda task: phase.data[task].train,
+        chance=chance,
+    )
+
+
+def test_no_dead_outputs():
+    """Coreset networks have no latent outputs; generative ones have exactly two for each dimension."""
+    _, _, learner = setting("coresets")
+    assert set(newborn(learner, chance).parameters) == {"body", "head.0", "head.1", "head.2"}
+    _, _, learner = setting("rtf", **{"rehearsal.latent": 5})
+    assert newborn(learner, chance).parameters["latent"].numel() == 2 * 5 * (10 + 1)
+
+
+def test_counts_of_generative_replay_are_the_originals():
+    """Decoder Elman 13 -> 256 -> 8 for the Copy Task, and the widened encoder."""
+    config = build("permuted-copy", "rtf", scale="paper")
+    network = Network(config.network, 8, (7,) * 5)
+    vectors = config.rehearsal.start(network, chance)
+    decoder = sum(v.numel() for n, v in vectors.items() if n.startswith("decoder."))
+    assert decoder == 137_224
+    assert network.layout.size + vectors["latent"].numel() == 146_995
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("coresets+rtf", "two ways to rehearse"),
+        ("masking+coresets", "sub-network"),
+        ("from-scratch+coresets", "nothing to protect"),
+        ("multitask+coresets", "no old task"),
+    ],
+)
+def test_combinations_without_meaning_are_refused(name, message):
+    with pytest.raises(PerdureError, match=message):
+        compose(name)
+
+
+def test_hnet_plus_r_is_one_method():
+    assert parts_of("hnet+r") == ["hnet+r"]
+    assert parts_of("hnet+r+si") == ["hnet+r", "si"]
+    assert parts_of("hnet+rtf") == ["hnet", "rtf"]
+    assert compose("hnet+coresets").rehearsal == "coreset"
