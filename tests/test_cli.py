@@ -72,6 +72,23 @@ def test_tables_lists_and_plots(capsys):
     assert json.loads(capsys.readouterr().out)["hash"] == run
 
 
+@pytest.mark.parametrize("method", ["coresets", "rtf", "hnet+r"])
+def test_rehearsed_sequences_can_be_looked_at(method, capsys):
+    small = ["--rehearsal.hidden", "8"] if method != "coresets" else []
+    assert main(["run", "permuted-copy", method, *small, *QUICK]) == 0
+    run = os.listdir("runs")[0]
+    assert main(["show", run, "--replay", "replay.svg"]) == 0
+    with open("replay.svg") as file:
+        assert file.read().count("<image") == 3 * (2 if method == "coresets" else 3) * 4
+    capsys.readouterr()
+
+
+def test_a_run_without_rehearsal_has_nothing_to_draw(capsys):
+    assert main(["run", "permuted-copy", "si", *QUICK]) == 0
+    assert main(["show", os.listdir("runs")[0], "--replay", "replay.png"]) == 2
+    assert "rehearses nothing" in capsys.readouterr().err
+
+
 def test_seeds_in_one_process_and_in_two_are_the_same(capsys):
     base = ["run", "permuted-copy", "masking", "--seeds", "3", "--json", *QUICK]
     assert main([*base, "--runs", "a"]) == 0

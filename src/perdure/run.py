@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from perdure.benchmarks.task import check_tasks
+from perdure.benchmarks.task import Task, check_tasks
 from perdure.config import Config
 from perdure.learning.engine import Habits, learn
 from perdure.learning.learner import Learner, newborn
@@ -17,6 +17,7 @@ from perdure.networks.network import Network
 from perdure.randomness import generator
 from perdure.records.record import Record, make_record
 from perdure.records.store import RunFolder, writable
+from perdure.weights.source import Chance
 
 
 @dataclass(frozen=True)
@@ -43,18 +44,10 @@ def run(
         return Done(record, folder.path, True, folder.warnings)
 
     with folder.locked(config):
-        tasks = config.benchmark.build()
-        check_tasks(tasks)
-        data = [
-            Splits(task.name, *(Data(split, habits.device) for split in (task.train, task.val, task.test)))
-            for task in tasks
-        ]
-        network = Network(config.network, tasks[0].inputs, [task.outputs for task in tasks])
-        learner = Learner(network, config.weights, config.penalties, config.rehearsal, config.together)
-
-        def chance(*role: object) -> torch.Generator:
-            return generator(config.seed, *role)
-
+        tasks, learner = assemble(config)
+        data = on_device(tasks, habits.device)
+        chance = chance_of(config)
+        network = learner.network
         trained = sum(vector.numel() for vector in newborn(learner, chance).parameters.values())
         sizes = {"network": network.layout.size, "trained": trained}
         habits.tell(
@@ -65,3 +58,29 @@ def run(
         record = make_record(config, [task.name for task in tasks], outcome, sizes, habits.device)
         folder.publish(record)
     return Done(record, folder.path, False, folder.warnings)
+
+
+def assemble(config: Config) -> tuple[list[Task], Learner]:
+    """The tasks of a config, checked, and the learner for them."""
+    tasks = config.benchmark.build()
+    check_tasks(tasks)
+    network = Network(config.network, tasks[0].inputs, [task.outputs for task in tasks])
+    learner = Learner(network, config.weights, config.penalties, config.rehearsal, config.together)
+    return tasks, learner
+
+
+def on_device(tasks: list[Task], device: str) -> list[Splits]:
+    """The tasks' data as tensors."""
+    return [
+        Splits(task.name, *(Data(split, device) for split in (task.train, task.val, task.test)))
+        for task in tasks
+    ]
+
+
+def chance_of(config: Config) -> Chance:
+    """The generators of a config's run, by role."""
+
+    def chance(*role: object) -> torch.Generator:
+        return generator(config.seed, *role)
+
+    return chance

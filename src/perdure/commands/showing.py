@@ -19,6 +19,7 @@ perdure show [RUN]: without RUN all finished runs; with it the run's accuracy ma
   RUN                  a run's hash, the first digits of it, or its folder
   --runs DIR           the folder of runs (default: runs)
   --plot FILE          draw the accuracy matrix to FILE (.png, .pdf or .svg)
+  --replay FILE        draw what the run rehearses: real, stored, reconstructed, replayed sequences
   --json               print the record as JSON
 """
 
@@ -26,7 +27,7 @@ perdure show [RUN]: without RUN all finished runs; with it the run's accuracy ma
 def showing(words: list[str]) -> int:
     """Print or draw records."""
     read = parse(words, flags=("json",))
-    check_names(read, ("runs", "plot", "json"))
+    check_names(read, ("runs", "plot", "replay", "json"))
     if read.help:
         print(HELP, end="")
         return 0
@@ -50,6 +51,11 @@ def showing(words: list[str]) -> int:
         show(accuracy_table(record), summary([record]))
     if "plot" in read.options:
         plot(record, read.options["plot"])
+    if "replay" in read.options:
+        from perdure.report.replay import draw_replay
+
+        draw_replay(folder, record, Path(read.options["replay"]))
+        print(f"Figure: {read.options['replay']}", file=sys.stderr)
     return 0
 
 

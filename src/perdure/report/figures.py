@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perdure.errors import PerdureError
 from perdure.records.record import Record
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FORMATS = (".png", ".pdf", ".svg")
 
 
 def draw_accuracy(record: Record, path: Path) -> None:
     """The accuracy matrix as a heat map beside the course of each task's accuracy over phases."""
-    if path.suffix not in FORMATS:
-        raise PerdureError(f"A figure's name must end in {', '.join(FORMATS)} (given: '{path.name}').")
+    check_format(path)
     # The object interface needs no global figure manager and no screen.
     from matplotlib.figure import Figure
 
@@ -42,6 +45,17 @@ def draw_accuracy(record: Record, path: Path) -> None:
         f"{record.benchmark}, {record.method}, seed {record.seed}: "
         f"during {record.during:.2f} %, final {record.final:.2f} %"
     )
+    save(figure, path)
+
+
+def check_format(path: Path) -> None:
+    """Raise a teaching error for a file name that no figure can have."""
+    if path.suffix not in FORMATS:
+        raise PerdureError(f"A figure's name must end in {', '.join(FORMATS)} (given: '{path.name}').")
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure."""
     try:
         figure.savefig(path, dpi=130)
     except OSError as error:
