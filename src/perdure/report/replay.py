@@ -41,7 +41,7 @@ def draw_replay(folder: RunFolder, record: Record, path: Path) -> None:
         for column, kind in enumerate(kinds):
             for place, sequence in enumerate(examples[kind]):
                 axis = axes[number][column * EXAMPLES + place]
-                axis.imshow(sequence.t(), cmap="Greys", aspect="auto", interpolation="nearest")
+                axis.imshow(sequence.t().numpy(), cmap="Greys", aspect="auto", interpolation="nearest")
                 axis.set(xticks=[], yticks=[])
                 if place == 0 and number == 0:
                     axis.set_title(kind, loc="left", fontsize=10)
