@@ -83,9 +83,7 @@ def _in_pool(
     configs: Sequence[Config], runs: Path, workers: int, device: str, force: bool, save_every: float
 ) -> list[Done]:
     """Run configs in processes; a signal is passed on to them, and they save themselves."""
-    pool = ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_prepare_worker
-    )
+    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=Signals)
     parent = os.getpid()
 
     def pass_on(number: int, frame: FrameType | None) -> None:
@@ -116,19 +114,12 @@ def _in_pool(
     return [results[number] for number in range(len(configs))]
 
 
-def _prepare_worker() -> None:
-    """One thread in each worker: faster than one process with several."""
-    torch.set_num_threads(1)
-    global _signals  # the one thing that lives as long as a worker process does
-    _signals = Signals()
-
-
-_signals: Signals | None = None
-
-
 def _work(data: dict[str, object], runs: str, device: str, force: bool, save_every: float) -> Done:
-    """In a worker: run one config, given as plain data."""
-    assert _signals is not None
+    """In a worker: run one config, given as plain data.
+
+    One thread each: two processes of one thread are faster than one process of two.
+    """
+    torch.set_num_threads(1)
     config = from_json(data)
     print(f"seed {config.seed}: started", file=sys.stderr)
-    return _one(config, Path(runs), device, force, save_every, _signals, True)
+    return _one(config, Path(runs), device, force, save_every, Signals(), True)

@@ -75,8 +75,8 @@ class Phase:
             chance=chance,
         )
         self.replay = self._rehearse(situation)
-        extra = () if learner.rehearsal is None else learner.rehearsal.start(learner.network, chance)
-        self.positions = positions | dict.fromkeys(extra)
+        own = () if learner.rehearsal is None else learner.rehearsal.prefixes
+        self.positions = positions | {n: None for n in knowledge.parameters if n.startswith(own)}
         start = take(knowledge.parameters, self.positions)
         self.active = {name: vector.clone().requires_grad_() for name, vector in start.items()}
         self.terms = {

@@ -48,6 +48,7 @@ DECODER = "decoder."
 class Generative(Rehearsal):
     """A sequential VAE replays old tasks (RtF)."""
 
+    prefixes: ClassVar[tuple[str, ...]] = ("latent", DECODER)
     one_hot: ClassVar[bool] = True
     """Whether the decoder is told the task by a one-hot input."""
     trains_on_replay: ClassVar[bool] = True

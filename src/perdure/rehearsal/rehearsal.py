@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -35,6 +35,9 @@ class Replay(Protocol):
 
 class Rehearsal(Piece):
     """What is rehearsed: options, vectors of its own, and `begin` for each phase."""
+
+    prefixes: ClassVar[tuple[str, ...]] = ()
+    """How the names of its own parameter vectors begin."""
 
     def start(self, network: Network, chance: Chance) -> Vectors:
         """Parameter vectors that it trains beside the network's."""

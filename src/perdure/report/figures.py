@@ -38,7 +38,8 @@ def draw_accuracy(record: Record, path: Path) -> None:
         course.plot(range(task + 1, tasks + 1), after, marker="o", label=f"task {task + 1}")
     course.set(xlabel="after learning task", ylabel="accuracy (%)", title="What is kept of each task")
     course.set_xticks(range(1, tasks + 1))
-    course.set_ylim(top=102)
+    lowest = min(min(row) for row in record.accuracy)
+    course.set_ylim(min(lowest, 45) - 2, 102)
     course.grid(alpha=0.3)
     course.legend(fontsize=8)
     figure.suptitle(
