@@ -7,6 +7,7 @@ from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Column
 
 from perdure.learning.engine import Progress as State
 
@@ -30,12 +31,14 @@ class Display:
         if self.console.is_terminal:
             self.bar = Progress(
                 TextColumn("{task.description}"),
-                BarColumn(bar_width=24),
-                TextColumn("{task.completed:>6}/{task.total}"),
-                TextColumn("{task.fields[facts]}"),
+                BarColumn(bar_width=10),
+                TextColumn("{task.completed:>5}/{task.total}"),
                 TimeRemainingColumn(),
+                # The column that gives way on a narrow terminal.
+                TextColumn("{task.fields[facts]}", table_column=Column(ratio=1, no_wrap=True)),
                 console=self.console,
                 transient=True,
+                expand=True,
             )
             self.bar.start()
         return self
@@ -68,14 +71,8 @@ class Display:
 
     def _move(self, bar: Progress, state: State) -> None:
         if self.line is None:
-            self.line = bar.add_task("", total=state.iterations, facts="")
-        bar.update(
-            self.line,
-            description=_where(state),
-            completed=state.iteration,
-            total=state.iterations,
-            facts=_facts(state),
-        )
+            self.line = bar.add_task(_where(state), total=state.iterations, facts=_facts(state))
+        bar.update(self.line, completed=state.iteration, facts=_facts(state))
 
     def _end_of_phase(self, state: State) -> None:
         assert state.accuracy is not None
@@ -93,5 +90,5 @@ def _where(state: State) -> str:
 
 def _facts(state: State) -> str:
     losses = ", ".join(f"{name} {value:.3g}" for name, value in state.losses.items())
-    checked = "" if state.val_accuracy is None else f", validation {state.val_accuracy:.2f} %"
-    return f"loss: {losses}{checked}"
+    checked = "" if state.val_accuracy is None else f"validation {state.val_accuracy:.2f} %, "
+    return f"{checked}loss: {losses}"
