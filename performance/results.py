@@ -21,6 +21,8 @@ PUBLISHED = {
     ("permuted-copy", "si"): ("98.41 ± 0.06", "94.03 ± 0.24"),
     ("permuted-copy", "masking"): ("99.53 ± 0.26", "72.31 ± 0.82"),
     ("permuted-copy", "masking+si"): ("99.40 ± 0.25", "99.40 ± 0.25"),
+    ("permuted-copy", "rtf"): ("100.00 ± 0.00", "100.00 ± 0.00"),
+    ("permuted-copy", "coresets"): ("100.00 ± 0.00", "99.94 ± 0.00"),
     ("padded-copy", "hnet"): ("100.00 ± 0.00", "100.00 ± 0.00"),
     ("padded-copy", "online-ewc"): ("97.94 ± 0.09", "97.89 ± 0.10"),
     ("pattern-manipulation", "hnet"): ("100.00 ± 0.00", "99.84 ± 0.15"),
@@ -28,7 +30,10 @@ PUBLISHED = {
 }
 """The paper's Table 1 (n = 10) and Table 2 (n = 5, r = 1): during and final, mean and SEM."""
 
-METHODS = "multitask,from-scratch,fine-tuning,online-ewc,si,masking,masking+si,masking+online-ewc,hnet"
+METHODS = (
+    "multitask,from-scratch,fine-tuning,hnet,online-ewc,si,masking,masking+si,masking+online-ewc,"
+    "rtf,hnet+r,coresets"
+)
 
 
 def row(benchmark: str, options: list[str], method: str, seeds: int) -> str:

@@ -157,6 +157,10 @@ def test_help_needs_no_torch():
         (["run", "permuted-copy", "si", "--seed", "1", "--seed", "2"], "given twice"),
         (["run", "permuted-copy", "si", "--seeds", "x"], "--seeds must be"),
         (["run", "permuted-copy", "si", "--workers", "0"], "--workers must be"),
+        (["run", "permuted-copy", "si", "--save-every", "abc"], "--save-every must be"),
+        (["run", "permuted-copy", "si", "--penalties.si.strength", "abc"], "penalties.si.strength"),
+        (["run", "permuted-copy", "si", "--network.before", "0"], "network.before"),
+        (["run", "permuted-copy", "online-ewc", "--penalties.online-ewc.samples", "0"], "samples"),
         (["run", "permuted-copy", "si", "--scale", "papper"], "did you mean 'paper'"),
         (["run", "permuted-copy", "si", "--device", "tpu"], "--device"),
         (["run", "permuted-copy", "si", "-x"], "two dashes"),
@@ -183,6 +187,10 @@ def test_on_off_options_may_stand_alone(capsys):
     words = ["run", "permuted-copy", "fine-tuning", "--network.bidirectional", "--json", *QUICK]
     assert main(words) == 0
     assert json.loads(capsys.readouterr().out)["config"]["network"]["bidirectional"] is True
+    words = ["run", "--seed", "1", "permuted-copy", "--network.bidirectional", "si", "--json", *QUICK]
+    assert main(words) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert (record["seed"], record["method"]) == (1, "si")
     words = ["run", "permuted-copy", "fine-tuning", "--network.bidirectional=false", "--json", *QUICK]
     assert main(words) == 0
     assert json.loads(capsys.readouterr().out)["config"]["network"]["bidirectional"] is False

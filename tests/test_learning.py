@@ -364,7 +364,9 @@ def test_a_mixture_shares_batches_evenly():
 
 
 def test_nan_is_named():
-    with pytest.raises(PerdureError, match="'orthogonal' became inf at iteration 1 of permuted-copy 1"):
+    with pytest.raises(
+        PerdureError, match="loss term 'orthogonal' became inf at iteration 1 of permuted-copy 1"
+    ):
         outcome("fine-tuning", **{"penalties.orthogonal.strength": 1e38})
 
 

@@ -9,18 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from typing import Any
+
+from pydantic.fields import FieldInfo
 
 from perdure.benchmarks.task import Benchmark
 from perdure.errors import PerdureError, unknown
 from perdure.learning.training import Training
 from perdure.methods import Method, compose, parts_of
 from perdure.networks.network import Architecture
-from perdure.options import Options, find, validated
+from perdure.options import Options, discover, find, validated
 from perdure.penalties.penalty import Penalty
 from perdure.rehearsal.rehearsal import Rehearsal
 from perdure.weights.source import WeightSource
@@ -125,6 +127,18 @@ def build(benchmark: str, method: str, *, scale: str = "laptop", seed: int = 0, 
     }
     made.setdefault("rehearsal", None)  # type: ignore[arg-type]
     return Config(method=method, penalties=penalties, seed=seed, **made)  # type: ignore[arg-type]
+
+
+def every_option() -> Iterator[tuple[str, FieldInfo]]:
+    """Dotted name and field of every option that any benchmark or method has."""
+    kinds: list[tuple[str, type[Options]]] = [("network", Architecture), ("training", Training)]
+    kinds += [("benchmark", kind) for kind in discover("perdure.benchmarks", Benchmark).values()]
+    kinds += [("weights", kind) for kind in discover("perdure.weights", WeightSource).values()]
+    kinds += [("rehearsal", kind) for kind in discover("perdure.rehearsal", Rehearsal).values()]
+    kinds += [(f"penalties.{name}", kind) for name, kind in discover("perdure.penalties", Penalty).items()]
+    for section, kind in kinds:
+        for name, field in kind.model_fields.items():
+            yield f"{section}.{name}", field
 
 
 def option_names(kinds: Mapping[str, type[Options]]) -> list[str]:

@@ -46,6 +46,9 @@ def _split(value: object) -> object:
 Sizes = Annotated[tuple[PositiveInt, ...], BeforeValidator(_split)]
 """Layer sizes; written 64,32 on the command line."""
 
+SomeSizes = Annotated[tuple[PositiveInt, ...], BeforeValidator(_split), Field(min_length=1)]
+"""Sizes of at least one layer."""
+
 P = TypeVar("P", bound=Piece)
 Kind = TypeVar("Kind", bound=Options)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,31 +35,54 @@ class Done:
 def run(
     config: Config, runs: Path | str = "runs", habits: Habits | None = None, *, force: bool = False
 ) -> Done:
-    """Run a config, or take up a run that was interrupted, or return its finished record."""
+    """Run a config, or take up a run that was interrupted, or return its finished record.
+
+    `force` runs a finished one again; an unfinished one goes on in any case.
+    """
     habits = habits or Habits()
     runs = Path(runs)
-    writable(runs)
     folder = RunFolder(runs, config.hash)
-    if force:
-        folder.clear()
-    if (record := folder.record()) is not None:
+    if not force and (record := folder.record()) is not None:
         return Done(record, folder.path, True, folder.warnings)
-
-    with folder.locked(config):
-        tasks, learner = assemble(config)
-        data = on_device(tasks, habits.device)
-        chance = chance_of(config)
-        network = learner.network
-        trained = sum(vector.numel() for vector in newborn(learner, chance).parameters.values())
-        sizes = {"network": network.layout.size, "trained": trained}
-        habits.tell(
-            f"{len(tasks)} tasks, {len(tasks[0].train)} training samples each; a network of "
-            f"{sizes['network']} weights, {trained} trained (ratio {trained / sizes['network']:.3f})"
-        )
-        outcome = learn(learner, data, config.training, chance, folder, habits)
-        record = make_record(config, [task.name for task in tasks], outcome, sizes, habits.device)
-        folder.publish(record)
+    tasks, learner = assemble(config)
+    writable(runs)
+    with folder.locked(config), _threads(habits.threads):
+        record = folder.record()  # another process may have finished it by now
+        if record is not None and not force:
+            return Done(record, folder.path, True, folder.warnings)
+        if record is not None:
+            folder.clear()
+        record = _carry_out(config, tasks, learner, folder, habits)
     return Done(record, folder.path, False, folder.warnings)
+
+
+def _carry_out(
+    config: Config, tasks: list[Task], learner: Learner, folder: RunFolder, habits: Habits
+) -> Record:
+    """Learn, from the start or from a checkpoint, and publish the record."""
+    data, chance, network = on_device(tasks, habits.device), chance_of(config), learner.network
+    trained = sum(vector.numel() for vector in newborn(learner, chance).parameters.values())
+    sizes = {"network": network.layout.size, "trained": trained}
+    habits.tell(
+        f"{len(tasks)} tasks, {len(tasks[0].train)} training samples each; a network of "
+        f"{sizes['network']} weights, {trained} trained (ratio {trained / sizes['network']:.3f})"
+    )
+    outcome = learn(learner, data, config.training, chance, folder, habits)
+    machine = {"device": habits.device, "threads": str(habits.threads)}
+    record = make_record(config, [task.name for task in tasks], outcome, sizes, machine)
+    folder.publish(record)
+    return record
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """Torch with this many threads, and as before afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def assemble(config: Config) -> tuple[list[Task], Learner]:

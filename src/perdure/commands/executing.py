@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -19,6 +20,9 @@ from perdure.learning.engine import Habits
 from perdure.report.progress import Display
 from perdure.run import Done, run
 
+PATIENCE = 1.0
+"""Seconds within which a second signal counts as the first: a terminal sends Ctrl-C to workers too."""
+
 
 class Signals:
     """Ctrl-C and SIGTERM ask for a stop at the next safe moment; a second one is not so patient."""
@@ -26,13 +30,15 @@ class Signals:
     def __init__(self) -> None:
         """Take over both signals for the life of the process."""
         self.received: int | None = None
+        self.when = 0.0
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._receive)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
-        if self.received is not None:
+        if self.received is None:
+            self.received, self.when = number, time.monotonic()
+        elif time.monotonic() - self.when > PATIENCE:
             raise KeyboardInterrupt
-        self.received = number
 
     def asked(self) -> bool:
         """Whether a stop was asked for."""

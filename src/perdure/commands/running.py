@@ -30,6 +30,7 @@ perdure run BENCHMARK METHOD: learn a benchmark's tasks one after the other
   --plot FILE          draw the accuracy matrix (.png, .pdf or .svg; one seed only)
   --json               one JSON object a run on standard output, progress on standard error
   --force              run again even if there is a finished record
+  --save-every SECONDS time between checkpoints (default: 20)
 
 perdure run BENCHMARK METHOD --help lists every option of the benchmark, the network and the method.
 A run that was stopped continues where it was when the same command is given again.
@@ -74,25 +75,19 @@ def running(words: list[str]) -> int:
         workers=whole_number(read.options, "workers", 1, 1),
         device=_device(choice(read.options, "device", ("auto", "cpu", "cuda"), "auto")),
         force="force" in read.options,
-        save_every=float(read.options.get("save-every", 20)),
+        save_every=whole_number(read.options, "save-every", 20, 0),
     )
     _print(done, read)
     return 0
 
 
-def _bare_options(words: list[str]) -> list[str]:
-    """Names of on/off options, which may stand without a value; needs the two names to be valid."""
-    names = [word for word in words if not word.startswith("-")][:2]
-    if len(names) < 2 or not any(word.startswith("--") and "." in word for word in words):
-        return []
-    from perdure.config import sections
+def _bare_options(words: list[str]) -> set[str]:
+    """Names of all on/off options, which may stand without a value."""
+    if not any(word.startswith("--") and "." in word for word in words):
+        return set()  # and so torch is not needed yet
+    from perdure.config import every_option
 
-    return [
-        f"{section}.{field}"
-        for section, kind in sections(*names).items()
-        for field, about in kind.model_fields.items()
-        if about.annotation is bool
-    ]
+    return {name for name, field in every_option() if field.annotation is bool}
 
 
 def _configs(read: Words, scale: str) -> list[Config]:

@@ -12,7 +12,7 @@ from perdure.learning.evaluate import evaluate
 from perdure.learning.learner import Knowledge, Learner, newborn
 from perdure.learning.phase import Facts, Phase, Splits
 from perdure.learning.training import Training
-from perdure.networks.layout import Vectors
+from perdure.networks.layout import Vectors, moved
 from perdure.weights.source import Chance
 
 
@@ -60,7 +60,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Habits:
-    """How a run behaves towards the outside; nothing here changes its numbers."""
+    """How a run behaves towards the outside.
+
+    Only device and threads can change numbers, in the last digits; the record names both.
+    """
 
     watch: Callable[[Progress], None] = lambda _: None
     stop: Callable[[], bool] = lambda: False
@@ -70,6 +73,8 @@ class Habits:
     save_every: float = 20.0
     """Seconds between checkpoints within a phase."""
     device: str = "cpu"
+    threads: int = 1
+    """Threads of torch: one is best for small networks, and numbers depend on it."""
 
 
 def learn(
@@ -89,7 +94,7 @@ def learn(
         outcome = Outcome(**facts["outcome"])
         knowledge = unpack(_strip(tensors, "knowledge|"), learner).to(habits.device)
         if facts["phase"] is not None:
-            resumed = _moved(_strip(tensors, "phase|"), habits.device), facts["phase"]
+            resumed = moved(_strip(tensors, "phase|"), habits.device), facts["phase"]
     phases = learner.phases
     for number in range(len(outcome.accuracy), len(phases)):
         phase = Phase(learner, knowledge, phases[number], data, training, chance)
@@ -202,7 +207,3 @@ def _prefixed(vectors: Vectors, prefix: str) -> Vectors:
 
 def _strip(vectors: Vectors, prefix: str) -> Vectors:
     return {n.removeprefix(prefix): v for n, v in vectors.items() if n.startswith(prefix)}
-
-
-def _moved(vectors: Vectors, device: str) -> Vectors:
-    return {name: vector.to(device) for name, vector in vectors.items()}

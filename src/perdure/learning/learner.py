@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from perdure.networks.layout import Vectors, Weights
+from perdure.networks.layout import Vectors, Weights, moved
 from perdure.networks.network import Network
 from perdure.penalties.penalty import Penalty
 from perdure.rehearsal.rehearsal import Rehearsal
@@ -54,9 +54,9 @@ class Knowledge:
         """The same on another device."""
         return replace(
             self,
-            parameters=_moved(self.parameters, device),
-            buffers=_moved(self.buffers, device),
-            memories={name: _moved(memory, device) for name, memory in self.memories.items()},
+            parameters=moved(self.parameters, device),
+            buffers=moved(self.buffers, device),
+            memories={name: moved(memory, device) for name, memory in self.memories.items()},
         )
 
 
@@ -66,7 +66,3 @@ def newborn(learner: Learner, chance: Chance) -> Knowledge:
     if learner.rehearsal is not None:
         parameters |= learner.rehearsal.start(learner.network, chance)
     return Knowledge(parameters, buffers, {name: {} for name in learner.remembering})
-
-
-def _moved(vectors: Vectors, device: str) -> Vectors:
-    return {name: vector.to(device) for name, vector in vectors.items()}

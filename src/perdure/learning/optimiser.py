@@ -20,17 +20,21 @@ OPTIMISERS = (
 """The offered names, as torch.optim spells them."""
 
 
+def has_decay(name: str) -> bool:
+    """Whether an optimiser knows weight decay."""
+    return "weight_decay" in inspect.signature(getattr(torch.optim, name)).parameters
+
+
 class Optimiser:
     """An optimiser of named vectors, which it moves in place."""
 
     def __init__(self, name: str, active: Vectors, rate: float, decay: float) -> None:
         """Build torch's optimiser; fused where torch has that, which is three times as fast."""
         kind = getattr(torch.optim, name)
-        extra: dict[str, object] = {}
+        # Always say the decay: torch's own default is not 0 for all of them.
+        extra: dict[str, object] = {"weight_decay": decay} if has_decay(name) else {}
         if "fused" in inspect.signature(kind).parameters:
             extra["fused"] = True
-        if decay:
-            extra["weight_decay"] = decay
         self.active = active
         self.rate = rate
         self._build = lambda vectors: kind(vectors, lr=rate, **extra)

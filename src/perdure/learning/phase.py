@@ -62,7 +62,7 @@ class Phase:
         self.data, self.training = data, training
         # While old tasks are rehearsed, what is theirs alone (their heads) goes on learning too.
         old = range(min(tasks)) if learner.rehearsal is not None else ()
-        positions = learner.source.active(learner.network, knowledge.buffers, [*old, *tasks])
+        positions = learner.source.active(learner.network, knowledge.buffers, tasks, old)
         situation = Situation(
             network=learner.network,
             source=learner.source,
@@ -116,13 +116,14 @@ class Phase:
         if training.decay < 1:
             self.optimiser.slow_down(self.iteration / self.iterations, training.decay)
         losses = self._gradients()
+        values = {name: float(loss.detach()) for name, loss in losses.items()}
+        self._check({f"loss term '{name}'": value for name, value in values.items()})
         if training.clip is not None:
-            torch.nn.utils.clip_grad_norm_(list(self.active.values()), training.clip)
+            norm = torch.nn.utils.clip_grad_norm_(list(self.active.values()), training.clip)
+            self._check({"norm of the gradient": float(norm)})
         self._observe("total")
         self.optimiser.step()
         self.iteration += 1
-        values = {name: float(loss.detach()) for name, loss in losses.items()}
-        self._check(values)
         for name, value in values.items():
             self.sums[name] = self.sums.get(name, 0.0) + value
         if self.iteration % training.validate_every == 0 or self.iteration == self.iterations:
@@ -177,12 +178,13 @@ class Phase:
                 term.observe(gradients, self.optimiser.would_move)
 
     def _check(self, values: Mapping[str, float]) -> None:
+        """Stop before a step that would spoil the weights; checkpoints so far are good."""
         for name, value in values.items():
             if not math.isfinite(value):
                 raise PerdureError(
-                    f"The loss term '{name}' became {value} at iteration {self.iteration} of "
+                    f"The {name} became {value} at iteration {self.iteration + 1} of "
                     f"{self.data[self.tasks[0]].name}; a lower --training.learning_rate, "
-                    f"--training.clip 1 or a weaker penalty may help."
+                    f"--training.clip 1 or a weaker penalty may help. The last checkpoint is intact."
                 )
 
     def _validate(self) -> None:
@@ -198,6 +200,7 @@ class Phase:
             for task in self.tasks
         ]
         score = Score(*(sum(column) / len(scores) for column in zip(*scores, strict=True)))
+        self._check({"validation loss": score.loss})
         since = self.iteration - (int(self.curve[-1]["iteration"]) if self.curve else 0)
         means = {f"loss {name}": total / since for name, total in self.sums.items()}
         self.sums = {}

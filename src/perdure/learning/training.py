@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field, PositiveFloat, PositiveInt, field_validator
+from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
 
-from perdure.learning.optimiser import OPTIMISERS
+from perdure.learning.optimiser import OPTIMISERS, has_decay
 from perdure.options import Options, Strength
 
 
@@ -40,3 +40,9 @@ class Training(Options):
                 f"no such element-wise optimiser in torch.optim; offered are {', '.join(OPTIMISERS)}"
             )
         return name
+
+    @model_validator(mode="after")
+    def _decay_is_known(self) -> Self:
+        if self.weight_decay and not has_decay(self.optimiser):
+            raise ValueError(f"{self.optimiser} knows no weight decay; use --training.weight_decay 0")
+        return self

@@ -65,8 +65,9 @@ class Data:
 
     def batch(self, index: Tensor | slice) -> Batch:
         """The sequences at `index` as a packed batch."""
-        if isinstance(index, Tensor):
-            x, y = self.x.index_select(0, index), self.y.index_select(0, index)
+        if isinstance(index, Tensor):  # drawn on the CPU, wherever the data are
+            where = index.to(self.x.device)
+            x, y = self.x.index_select(0, where), self.y.index_select(0, where)
         else:
             x, y = self.x[index], self.y[index]
         lengths = None if self.lengths is None else self.lengths[index]
@@ -85,7 +86,10 @@ def pack_batch(
     count = y.shape[1] if kind is Kind.PATTERN else 1
     answers = uniform(packing.batch, count)
     targets = answers.pack(y).to(x.dtype) if kind is Kind.PATTERN else y.long()
-    asked = packing.last(count)
-    if isinstance(asked, Tensor):
-        asked = asked.to(x.device)
-    return Batch(kind, rows, packing, asked, answers, targets, complete)
+    return Batch(kind, rows, packing, packing.last(count, x.device), answers, targets, complete)
+
+
+def unlabelled(rows: Tensor, packing: Packing) -> Batch:
+    """Packed rows [S, F] that are to be answered everywhere, and whose answers are not known."""
+    unknown = torch.full((len(rows),), -1, device=rows.device)
+    return Batch(Kind.TAGS, rows, packing, None, packing, unknown, False)

@@ -21,6 +21,11 @@ Vectors = dict[str, Tensor]
 """Named flat vectors: trainable parameters, importance values, anchors."""
 
 
+def moved(vectors: Vectors, device: str) -> Vectors:
+    """The same on another device."""
+    return {name: vector.to(device) for name, vector in vectors.items()}
+
+
 @dataclass(frozen=True)
 class Axis:
     """One axis of a weight tensor: groups of units side by side, `gates` copies stacked.

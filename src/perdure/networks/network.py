@@ -19,7 +19,7 @@ from perdure.networks.batch import Batch
 from perdure.networks.cells import CELLS, Unroll
 from perdure.networks.layout import Axis, Layout, Weights
 from perdure.networks.packing import Packing
-from perdure.options import Options, Sizes
+from perdure.options import Options, Sizes, SomeSizes
 
 
 class Architecture(Options):
@@ -27,7 +27,7 @@ class Architecture(Options):
 
     cell: Literal["elman", "lstm", "gru"] = "elman"
     """Kind of recurrent cell; elman has the tanh readout y = tanh(W_ho h + b_ho)."""
-    hidden: Sizes = (256,)
+    hidden: SomeSizes = (256,)
     """Units of each recurrent layer."""
     bidirectional: bool = False
     """Read each sequence in both directions."""
@@ -88,9 +88,14 @@ class Network:
         """Name of the output head that a task uses."""
         return "head.0" if self.architecture.heads == "single" else f"head.{task}"
 
-    @cached_property
+    @property
     def body(self) -> Layout:
         """All weights but those of the heads."""
+        return self._body[0]
+
+    @cached_property
+    def _body(self) -> tuple[Layout, Axis]:
+        """The body's layout, and the axis of the units that the heads read."""
         axes: dict[str, tuple[Axis, ...]] = {}
         width = self.inputs + (self.tasks if self.architecture.task_identity else 0)
         current = Axis((("input", width),))
@@ -113,17 +118,15 @@ class Network:
             current = Axis(groups)
         for index, units in enumerate(self.architecture.after):
             current = _dense(axes, f"after.{index}", current, units)
-        self._last = current
-        return Layout(axes)
+        return Layout(axes), current
 
     @cached_property
     def heads(self) -> dict[str, Layout]:
         """The layout of each head's weights, by head name."""
-        self.body  # noqa: B018  (defines the axis that the heads read)
         heads: dict[str, Layout] = {}
         for task, outputs in enumerate(self.outputs):
             axes: dict[str, tuple[Axis, ...]] = {}
-            _dense(axes, self.head(task), self._last, outputs)
+            _dense(axes, self.head(task), self._body[1], outputs)
             heads[self.head(task)] = Layout(axes)
         return heads
 
@@ -199,15 +202,10 @@ class Network:
             rows = _affine(weights, f"after.{index}.", "", rows, answers, tape).tanh()
         return rows
 
-    def read_out(self, weights: Weights, features: Tensor, task: int) -> Tensor:
-        """A task's logits from features."""
-        head = self.head(task)
-        return functional.linear(features, weights[f"{head}.weight"], weights[f"{head}.bias"])
-
     @property
     def width(self) -> int:
         """Number of features that the heads read."""
-        return self.heads[self.head(0)].shapes[f"{self.head(0)}.weight"][1]
+        return self._body[1].size
 
     def _recurrent(
         self,

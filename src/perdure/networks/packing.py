@@ -108,21 +108,14 @@ class Packing:
         index = self._sequence_of_row * self.steps + self._step_of_row
         return padded.index_copy(0, index.to(rows.device), rows).view(self.batch, self.steps, *rows.shape[1:])
 
-    def last(self, count: int) -> slice | Tensor:
+    def last(self, count: int, device: torch.device | str = "cpu") -> slice | Tensor:
         """Rows of the last `count` valid steps of each sequence, step by step: [count * B]."""
         if self.order is None:
             return slice(self.offsets[-1] - count * self.batch, None)
         rank = torch.empty_like(self.order)
         rank[self.order] = torch.arange(self.batch)
         steps = self.lengths - count + torch.arange(count)[:, None]
-        return (torch.tensor(self.offsets)[steps] + rank).reshape(-1)
-
-    def of_sequences(self, start: int, stop: int) -> Tensor:
-        """Rows of the sequences number start to stop-1 of the batch, step by step."""
-        if self.order is None:
-            steps = torch.arange(self.steps)[:, None] * self.batch
-            return (steps + torch.arange(start, stop)).reshape(-1)
-        return ((self._sequence_of_row >= start) & (self._sequence_of_row < stop)).nonzero()[:, 0]
+        return (torch.tensor(self.offsets)[steps] + rank).reshape(-1).to(device)
 
     def before(self, rows: Tensor, *, backward: bool) -> Tensor:
         """For each row the row of the preceding step of the sweep [S, ...]; zero at a start."""

@@ -33,14 +33,15 @@ class Anchored:
 def remember(
     memory: Vectors, positions: Positions, added: Vectors, active: Vectors, parameters: Vectors
 ) -> Vectors:
-    """Memory with importance values added and the anchor moved to the trained weights."""
+    """Memory with importance values added and the anchor moved to the trained weights.
+
+    What was trained but got no importance, such as heads that were only rehearsed, moves its anchor too.
+    """
     result = dict(memory)
     for name, where in positions.items():
-        if name not in added:
-            continue
         full = torch.zeros_like(parameters[name])
         before = {name: result.get(f"importance.{name}", full)}
-        total = {name: take(before, {name: where})[name] + added[name]}
+        total = {name: take(before, {name: where})[name] + added.get(name, 0)}
         result[f"importance.{name}"] = put(before, total, {name: where})[name]
         anchors = {name: result.get(f"anchor.{name}", full)}
         result[f"anchor.{name}"] = put(anchors, active, {name: where})[name]

@@ -70,7 +70,11 @@ class SITerm(PlainTerm):
         """Omega <- Omega + max(0, omega / ((psi_end - psi_start)^2 + epsilon)), anchor <- psi."""
         situation = self.situation
         added = {
-            name: (omega / ((active[name] - start).square() + self.options.epsilon)).clamp(min=0)
-            for (name, omega), start in zip(self.omega.items(), situation.start.values(), strict=True)
+            name: (path / self._damped(active[name] - situation.start[name])).clamp(min=0)
+            for name, path in self.omega.items()
         }
         return remember(self.memory, situation.positions, added, active, situation.parameters)
+
+    def _damped(self, move: Tensor) -> Tensor:
+        """(delta_psi)^2 + epsilon."""
+        return move.square() + self.options.epsilon

@@ -63,7 +63,7 @@ def _explained(error: OSError, path: Path) -> str:
 
 def write_json(path: Path, data: Any) -> None:
     """Write data as JSON."""
-    write(path, (json.dumps(data, indent=1) + "\n").encode())
+    write(path, (json.dumps(data, indent=1, allow_nan=False) + "\n").encode())
 
 
 def read_json(path: Path) -> Any:

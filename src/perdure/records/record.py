@@ -48,7 +48,7 @@ class Record:
 
 
 def make_record(
-    config: Config, tasks: list[str], outcome: Outcome, parameters: dict[str, int], device: str
+    config: Config, tasks: list[str], outcome: Outcome, parameters: dict[str, int], machine: dict[str, str]
 ) -> Record:
     """The record of what came out of a config."""
     accuracy = outcome.accuracy * (len(tasks) if config.together else 1)
@@ -73,6 +73,6 @@ def make_record(
         machine={
             "system": f"{platform.system()} {platform.machine()}",
             "python": platform.python_version(),
-            "device": device,
+            **machine,
         },
     )

@@ -102,7 +102,7 @@ class RunFolder:
         self._checkpoint.unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Forget a finished or begun run, for --force."""
+        """Forget a finished run, for --force; only for who holds the lock."""
         for path in (self.path / "record.json", self._checkpoint):
             path.unlink(missing_ok=True)
 
@@ -146,7 +146,8 @@ def find_run(runs: Path, name: str) -> RunFolder:
     path = Path(name)
     if (path / "config.json").exists():
         return RunFolder(path.resolve().parent, path.resolve().name)
-    matches = sorted(p.parent.name for p in runs.glob(f"{name}*/config.json")) if name else []
+    known = sorted(path.parent.name for path in runs.glob("*/config.json"))
+    matches = [run for run in known if name and run.startswith(name)]
     if len(matches) == 1:
         return RunFolder(runs, matches[0])
     if matches:

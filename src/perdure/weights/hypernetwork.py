@@ -22,7 +22,7 @@ from perdure.errors import PerdureError
 from perdure.networks.initialise import initialise
 from perdure.networks.layout import Axis, Layout, Vectors, Weights
 from perdure.networks.network import Network
-from perdure.options import Sizes
+from perdure.options import SomeSizes
 from perdure.weights.source import Chance, Positions, WeightSource
 
 ACTIVATIONS = {"relu": torch.relu, "sigmoid": torch.sigmoid, "tanh": torch.tanh}
@@ -37,7 +37,7 @@ class Hypernetwork(WeightSource):
 
     kind: Literal["chunked", "full", "structured"] = "chunked"
     """Make psi in equal chunks, all at once, or in rows of layers."""
-    hidden: Sizes = (50, 50)
+    hidden: SomeSizes = (50, 50)
     """Hidden layers of the MLP."""
     chunk: PositiveInt = 2500
     """chunked: weights in a chunk; structured: rows in a piece (the whole layer if that does not divide)."""
@@ -64,6 +64,10 @@ class Hypernetwork(WeightSource):
 
     def start(self, network: Network, chance: Chance) -> tuple[Vectors, Vectors]:
         """Vectors `theta` and `embedding.k` (and heads, if separate); buffer `scale` [|psi|]."""
+        if self.heads == "separate" and network.architecture.heads == "single" and network.tasks > 1:
+            raise PerdureError(
+                "weights.heads: separate heads are one for each task; use them with --network.heads multi."
+            )
         generator = self.generator(network)
         source = chance("weights")
         theta = generator.initial(source, self.chunk_embedding_sd)
@@ -81,12 +85,14 @@ class Hypernetwork(WeightSource):
             scale = _spread_of_a_plain_network(generator.target, made)
         return parameters, {"scale": scale}
 
-    def active(self, network: Network, buffers: Vectors, tasks: Sequence[int]) -> Positions:
+    def active(
+        self, network: Network, buffers: Vectors, tasks: Sequence[int], rehearsed: Sequence[int] = ()
+    ) -> Positions:
         """theta, and the embeddings up to the newest task (or of the tasks alone, if old ones are frozen)."""
         known = range(max(tasks) + 1) if self.embeddings == "trained" else tasks
         names = ["theta", *(f"embedding.{task}" for task in known)]
         if self.heads == "separate":
-            names += [network.head(task) for task in tasks]
+            names += [network.head(task) for task in [*rehearsed, *tasks]]
         return dict.fromkeys(names)
 
     def weights(
@@ -311,6 +317,6 @@ def _spectrally_normalised(matrix: Tensor) -> Tensor:
             vector = torch.ones(block.shape[1], dtype=block.dtype, device=block.device)
             for _ in range(POWER_STEPS):
                 vector = functional.normalize(block.t() @ (block @ vector), dim=0)
-            largest = (block @ vector).norm()
-        blocks.append(block / largest)
+            other = functional.normalize(block @ vector, dim=0)
+        blocks.append(block / torch.dot(other, block @ vector))  # u^T W v, differentiable in W
     return torch.cat(blocks)

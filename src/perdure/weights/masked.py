@@ -16,7 +16,7 @@ from perdure.networks.initialise import initialise
 from perdure.networks.layout import Vectors, Weights
 from perdure.networks.network import Network
 from perdure.options import Fraction
-from perdure.weights.shared import joined, split
+from perdure.weights.shared import body_and_head, joined, split
 from perdure.weights.source import Chance, Positions, WeightSource
 
 
@@ -38,8 +38,11 @@ class Masked(WeightSource):
                 masks[f"kept.{task}.{group}"] = kept.sort().values
         return parameters, masks
 
-    def active(self, network: Network, buffers: Vectors, tasks: Sequence[int]) -> Positions:
+    def active(
+        self, network: Network, buffers: Vectors, tasks: Sequence[int], rehearsed: Sequence[int] = ()
+    ) -> Positions:
         """The entries of body and head between units that the task keeps."""
+        assert not rehearsed, "refused when a method is composed"
         (task,) = tasks
         kept = self._kept(buffers, task)
         head = network.head(task)
@@ -59,8 +62,7 @@ class Masked(WeightSource):
 
     def vectors(self, network: Network, weights: Mapping[str, Tensor], task: int) -> Vectors:
         """Values per weight of the narrowed network as gathered vectors."""
-        head = network.head(task)
-        return {"body": network.body.join(weights), head: network.heads[head].join(weights)}
+        return body_and_head(network, weights, task)
 
     @staticmethod
     def _kept(buffers: Vectors, task: int) -> dict[str, Tensor]:

@@ -24,9 +24,11 @@ class Separate(WeightSource):
             for task in range(network.tasks)
         }, {}
 
-    def active(self, network: Network, buffers: Vectors, tasks: Sequence[int]) -> Positions:
+    def active(
+        self, network: Network, buffers: Vectors, tasks: Sequence[int], rehearsed: Sequence[int] = ()
+    ) -> Positions:
         """The tasks' own networks."""
-        del network, buffers
+        del network, buffers, rehearsed
         return {f"network.{task}": None for task in tasks}
 
     def weights(

@@ -22,10 +22,12 @@ class Shared(WeightSource):
         """The vector `body`, and one vector for each head."""
         return joined(network, initialise(network.layout, network.architecture, chance("weights"))), {}
 
-    def active(self, network: Network, buffers: Vectors, tasks: Sequence[int]) -> Positions:
+    def active(
+        self, network: Network, buffers: Vectors, tasks: Sequence[int], rehearsed: Sequence[int] = ()
+    ) -> Positions:
         """The body and the tasks' own heads."""
         del buffers
-        heads: Positions = {network.head(task): None for task in tasks}
+        heads: Positions = {network.head(task): None for task in [*rehearsed, *tasks]}
         return {"body": None, **heads}
 
     def weights(
@@ -37,14 +39,19 @@ class Shared(WeightSource):
 
     def vectors(self, network: Network, weights: Mapping[str, Tensor], task: int) -> Vectors:
         """Values per weight as `body` and head vector."""
-        head = network.head(task)
-        return {"body": network.body.join(weights), head: network.heads[head].join(weights)}
+        return body_and_head(network, weights, task)
 
 
 def joined(network: Network, weights: Weights) -> Vectors:
     """All weights of a network as one vector for the body and one for each head."""
     heads = {name: layout.join(weights) for name, layout in network.heads.items()}
     return {"body": network.body.join(weights), **heads}
+
+
+def body_and_head(network: Network, weights: Mapping[str, Tensor], task: int) -> Vectors:
+    """The vectors of the body and of a task's head."""
+    head = network.head(task)
+    return {"body": network.body.join(weights), head: network.heads[head].join(weights)}
 
 
 def split(network: Network, active: Vectors, task: int) -> Weights:

@@ -39,8 +39,10 @@ class WeightSource(Piece):
         """Parameters and buffers at the start of a run."""
 
     @abstractmethod
-    def active(self, network: Network, buffers: Vectors, tasks: Sequence[int]) -> Positions:
-        """What is trained while these tasks are learnt, and what they need to run."""
+    def active(
+        self, network: Network, buffers: Vectors, tasks: Sequence[int], rehearsed: Sequence[int] = ()
+    ) -> Positions:
+        """What is trained while tasks are learnt and others rehearsed; what the tasks need is part of it."""
 
     @abstractmethod
     def weights(
