@@ -95,7 +95,7 @@ def report() -> list[bool]:
 
 
 def memory() -> bool:
-    """Peak memory of a Fisher of 20 000 long sequences, above what was in use before."""
+    """Peak memory of a Fisher of 600 long sequences (several passes), above what was in use before."""
     case = Case("", "lstm", Kind.LABEL, 4, 256, 117, 2, 0, 0)
     architecture = Architecture(cell="lstm", hidden=(case.units,))
     network = Network(architecture, case.inputs, (case.outputs,))

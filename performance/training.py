@@ -11,9 +11,8 @@ from torch.nn import functional
 from perdure.config import Config, build
 from perdure.learning.learner import Learner, newborn
 from perdure.learning.phase import Phase, Splits
-from perdure.networks.batch import Data
-from perdure.networks.network import Network
 from perdure.randomness import generator
+from perdure.run import assemble, on_device
 from performance.clock import Job, line, seconds
 
 
@@ -26,10 +25,8 @@ def setting(method: str, **values: Any) -> tuple[Config, list[Splits], Learner]:
     """Config, data and learner of a method at paper size, with few samples."""
     few = {"benchmark.train": 2000, "benchmark.val": 10, "benchmark.test": 10}
     config = build("permuted-copy", method, scale="paper", **(few | values))
-    tasks = config.benchmark.build()
-    data = [Splits(t.name, Data(t.train), Data(t.val), Data(t.test)) for t in tasks]
-    network = Network(config.network, tasks[0].inputs, [t.outputs for t in tasks])
-    return config, data, Learner(network, config.weights, config.penalties, config.rehearsal, config.together)
+    tasks, learner = assemble(config)
+    return config, on_device(tasks, "cpu"), learner
 
 
 def phase(method: str, old_tasks: int = 0, **values: Any) -> Phase:

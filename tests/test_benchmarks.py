@@ -154,6 +154,8 @@ def test_faulty_tasks_are_named(changes, message):
 def test_faulty_lists_of_tasks_are_named():
     with pytest.raises(PerdureError, match="no tasks"):
         check_tasks([])
+    with pytest.raises(PerdureError, match="same kind of target"):
+        check_tasks([_task(), _task(kind=Kind.TAGS, y=np.zeros((4, 3), int))])
     with pytest.raises(PerdureError, match="same number of input features"):
         check_tasks([_task(), _task(x=np.zeros((4, 3, 5)))])
 

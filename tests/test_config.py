@@ -8,11 +8,12 @@ import json
 import pytest
 
 from perdure.benchmarks.task import Benchmark
-from perdure.config import SCALES, build, from_json, preset, read_presets
+from perdure.config import SCALES, build, from_json, preset, preset_sources, read_presets
 from perdure.errors import PerdureError
 from perdure.methods import COMBINATIONS, METHODS, compose
 from perdure.options import Piece, discover
 from perdure.penalties.penalty import Penalty
+from perdure.rehearsal.rehearsal import Rehearsal
 from perdure.weights.source import WeightSource
 
 BENCHMARKS = sorted(discover("perdure.benchmarks", Benchmark))
@@ -73,6 +74,57 @@ def test_variants_apply_where_their_values_are_given():
     assert build("pattern-manipulation", "fine-tuning", scale="paper").training.iterations == 20_000
 
 
+CALLS = [
+    # benchmark, method, given, expected: the published calls of the original for the Copy Task
+    ("multitask", {}, {"training.iterations": 20_000, "training.learning_rate": 5e-4, "training.clip": 1}),
+    ("from-scratch", {}, {"training.learning_rate": 5e-4, "training.clip": None}),
+    (
+        "fine-tuning",
+        {},
+        {"training.learning_rate": 1e-3, "training.clip": 1, "penalties.orthogonal.strength": 0},
+    ),
+    ("hnet", {}, {"penalties.generated.strength": 10, "weights.chunk": 2500, "training.learning_rate": 5e-4}),
+    ("si", {}, {"penalties.si.strength": 0.01, "penalties.orthogonal.strength": 1, "training.clip": 1}),
+    ("masking", {}, {"weights.fraction": 0.8, "training.clip": 100, "penalties.orthogonal.strength": 0}),
+    (
+        "masking+si",
+        {},
+        {"penalties.si.strength": 1, "training.learning_rate": 5e-3, "network.orthogonal": True},
+    ),
+    ("rtf", {}, {"rehearsal.latent": 8, "rehearsal.reconstruction": 10, "training.learning_rate": 1e-4}),
+    ("coresets", {}, {"rehearsal.size": 100, "rehearsal.strength": 10, "training.iterations": 10_000}),
+    ("online-ewc", {"network.task_identity": "1"}, {"penalties.online-ewc.strength": 1e7}),
+]
+
+
+@pytest.mark.parametrize(("method", "given", "expected"), CALLS)
+def test_paper_scale_has_the_published_values(method, given, expected):
+    config = build("permuted-copy", method, scale="paper", **given).json
+    for name, value in expected.items():
+        section, _, field = name.rpartition(".")
+        table = config["penalties"][section.split(".")[1]] if "." in section else config[section]
+        assert table[field] == value, name
+
+
+def test_pattern_manipulation_has_the_published_values():
+    config = build("pattern-manipulation", "online-ewc", scale="paper", benchmark__r=5)
+    assert (config.training.clip, config.training.learning_rate) == (None, 1e-3)
+    config = build("pattern-manipulation", "online-ewc", scale="paper")
+    assert (config.training.clip, config.training.learning_rate) == (1.0, 5e-3)
+
+
+def test_the_order_of_parts_does_not_matter():
+    for one, other in (("masking+si", "si+masking"), ("hnet+coresets", "coresets+hnet")):
+        assert build("permuted-copy", one) == build("permuted-copy", other)
+        assert build("permuted-copy", other).method == one
+
+
+def test_every_preset_tells_its_source():
+    for benchmark in BENCHMARKS:
+        for method in ALL_METHODS:
+            assert preset_sources(benchmark, method, "paper"), (benchmark, method)
+
+
 def test_given_values_beat_presets():
     config = build("permuted-copy", "si", scale="paper", training__iterations="7", network__hidden="64,32")
     assert config.training.iterations == 7
@@ -117,7 +169,8 @@ def test_combinations_merge():
 
 
 @pytest.mark.parametrize(
-    ("package", "base"), [("perdure.penalties", Penalty), ("perdure.weights", WeightSource)]
+    ("package", "base"),
+    [("perdure.penalties", Penalty), ("perdure.weights", WeightSource), ("perdure.rehearsal", Rehearsal)],
 )
 def test_every_piece_explains_itself(package, base):
     pieces: dict[str, type[Piece]] = discover(package, base)

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from helpers import oracle_logits, random_weights, sequences
+from helpers import oracle_logits, random_weights, sequences, whole
 from perdure.benchmarks.task import Kind
 from perdure.errors import PerdureError
 from perdure.networks.fisher import fisher
 from perdure.networks.network import Architecture, Network
+from perdure.networks.targets import draw
 from perdure.randomness import generator
 from test_networks import architectures
 
 
 def answers_of(network, weights, data, n, task):
     """Differentiable logits [P, outputs] of sequence n, by our network on it alone (tested elsewhere)."""
-    from helpers import whole
-
     one = type(data)(
         data.kind, data.x[n : n + 1, : data.lengths[n]], data.y[n : n + 1], data.lengths[n : n + 1]
     )
@@ -116,7 +116,20 @@ def test_exact_equals_the_expectation_over_all_joint_targets(architecture, kind,
 def test_sampled_equals_the_loop_on_the_drawn_targets_and_tends_to_exact(kind, cell):
     network = Network(Architecture(cell=cell, hidden=(3,)), 2, (2,))
     data = sequences(kind, 3, 4, 2, 2, ragged=True, seed=1)
+    order = np.argsort(-data.lengths, kind="stable")  # the order in which the Fisher looks at samples
+    data = type(data)(kind, data.x[order], data.y[order], data.lengths[order])
     weights = random_weights(network)
+    batch = whole(data)
+    targets = draw(network(weights, batch, 0), batch, generator(4, "fisher"))
+    y = batch.answers.unpack(targets).numpy().astype(int)
+    y = y[:, 0] if kind is Kind.LABEL else y
+    if kind is Kind.TAGS:
+        y[np.arange(y.shape[1]) >= data.lengths[:, None]] = -1
+        y = np.pad(y, ((0, 0), (0, data.x.shape[1] - y.shape[1])), constant_values=-1)
+    drawn_data = type(data)(kind, data.x, y, data.lengths)
+    ours = fisher(network, weights, data, estimator="sampled", generator=generator(4, "fisher"))
+    for name, value in brute_force(network, weights, drawn_data, 0, "empirical").items():
+        torch.testing.assert_close(ours[name], value, rtol=1e-10, atol=1e-14)
     exact = fisher(network, weights, data, estimator="exact")
     rounds = 600
     mean = {name: torch.zeros_like(value) for name, value in exact.items()}

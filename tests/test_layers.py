@@ -39,6 +39,8 @@ def imports(path: Path) -> set[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("perdure."):
             found.add(node.module)
+        elif isinstance(node, ast.ImportFrom) and node.module == "perdure":
+            found |= {f"perdure.{name.name}" for name in node.names}
         elif isinstance(node, ast.Import):
             found |= {name.name for name in node.names if name.name.startswith("perdure.")}
     return found

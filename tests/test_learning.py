@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 
@@ -10,7 +13,7 @@ from perdure.benchmarks.task import Kind
 from perdure.config import build
 from perdure.errors import PerdureError
 from perdure.learning.engine import Habits, learn, pack
-from perdure.learning.learner import Learner, newborn
+from perdure.learning.learner import newborn
 from perdure.learning.optimiser import OPTIMISERS, Optimiser
 from perdure.learning.phase import Phase, Splits
 from perdure.learning.sampling import Mixture, Shuffler
@@ -19,6 +22,7 @@ from perdure.networks.fisher import fisher
 from perdure.networks.network import Architecture, Network
 from perdure.networks.targets import negative_log_likelihood
 from perdure.randomness import generator
+from perdure.run import assemble, on_device
 from perdure.weights.masked import Masked
 from perdure.weights.source import put, take
 
@@ -59,10 +63,8 @@ class Memory:
 
 def setting(method, **values):
     config = build("permuted-copy", method, scale="smoke", seed=0, **(SMALL | values))
-    tasks = config.benchmark.build()
-    data = [Splits(t.name, Data(t.train), Data(t.val), Data(t.test)) for t in tasks]
-    network = Network(config.network, tasks[0].inputs, [t.outputs for t in tasks])
-    return config, data, Learner(network, config.weights, config.penalties, config.rehearsal, config.together)
+    tasks, learner = assemble(config)
+    return config, on_device(tasks, "cpu"), learner
 
 
 def outcome(method, **values):
@@ -408,3 +410,61 @@ def test_orthogonal_penalty_is_its_formula_and_works():
     _, _, learner = setting("fine-tuning")
     matrix = learner.network.body.split(knowledge[0]["parameters/body"])["recurrent.0.weight_hh"]
     assert float((matrix @ matrix.T - torch.eye(10)).square().sum()) < 0.2
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("method", ["online-ewc", "masking+si", "hnet", "coresets", "rtf"])
+def test_ragged_data_of_every_kind_is_learnt(kind, method):
+    """A class that can be read off the first input step: far above chance after a few iterations."""
+    known = {"network.hidden": 24, "network.cell": "gru", "training.iterations": 150}
+    extra = {
+        "hnet": {"weights.hidden": "20", "weights.chunk": 300},
+        "rtf": {"rehearsal.hidden": 10, "rehearsal.likelihood": "gaussian", "rehearsal.reconstruction": 0.1},
+        "masking+si": {"weights.fraction": 0.3},
+    }.get(method, {})
+    config, _, learner = setting(method, **(known | extra))
+    tasks = []
+    for task in range(2):
+        parts = []
+        for split, count in enumerate((400, 60, 60)):
+            data = sequences(kind, count, 5, 3, 2, ragged=True, seed=10 * task + split)
+            answer = (data.x[:, 0, task] > 0).astype(int)
+            shape = (-1, *[1] * (data.y.ndim - 1))
+            y = np.where(data.y < 0, -1, answer.reshape(shape))
+            parts.append(Data(type(data)(kind, data.x, y, data.lengths)))
+        tasks.append(Splits(f"task {task}", *parts))
+    network = Network(learner.network.architecture, 3, (2, 2))
+    small = replace(learner, network=network)
+    result = learn(small, tasks, config.training, chance, Memory(), Habits())
+    assert result.accuracy[0][0] > 85
+    assert result.accuracy[1][1] > 85
+
+
+def test_anchors_follow_every_trained_vector():
+    """While old tasks are rehearsed their heads move; EWC's anchor moves with them."""
+    values = {"rehearsal.size": 20, "penalties.online-ewc.strength": 1.0}
+    _, knowledge = outcome("coresets+online-ewc", **values)
+    last = knowledge[-1]
+    for name in ("body", "head.0", "head.1", "head.2"):
+        assert torch.equal(last[f"memory/online-ewc/anchor.{name}"], last[f"parameters/{name}"])
+    assert not torch.equal(knowledge[0]["parameters/head.0"], last["parameters/head.0"])
+
+
+def test_frozen_embeddings_stay_while_tasks_are_rehearsed():
+    small = {"weights.hidden": "6", "weights.chunk": 60, "weights.embeddings": "frozen", "rehearsal.size": 9}
+    _, knowledge = outcome("hnet+coresets", **small)
+    assert torch.equal(knowledge[0]["parameters/embedding.0"], knowledge[2]["parameters/embedding.0"])
+
+
+def test_the_stated_weight_decay_is_the_one_used():
+    for name in OPTIMISERS:
+        vectors = {"a": torch.ones(2, requires_grad=True)}
+        groups = Optimiser(name, vectors, 0.01, 0.0).torch.param_groups
+        assert groups[0].get("weight_decay", 0) == 0
+
+
+def test_indices_drawn_on_the_cpu_reach_data_elsewhere():
+    """No GPU here: torch's meta device stands for one; mixing devices would raise."""
+    data = Data(sequences(Kind.PATTERN, 6, 5, 3, 2, ragged=False), device="meta", dtype=torch.float32)
+    batch = data.batch(torch.tensor([0, 3]))
+    assert batch.rows.device.type == batch.targets.device.type == "meta"

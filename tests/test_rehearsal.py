@@ -185,7 +185,7 @@ def test_replayed_batches_have_the_lengths_of_the_task(ragged):
         memory["lengths.0"] = torch.tensor([4, 5, 7], dtype=torch.int32)
     knowledge = newborn(learner, chance)
     replay = learner.rehearsal.begin(memory, _situation(phase, knowledge))
-    batch = replay.imagine(0, 6, replay.before)
+    batch = replay.imagine(0, 6)
     assert set(batch.packing.lengths.tolist()) <= ({4, 5, 7} if ragged else {7})
     assert batch.rows.shape == (int(batch.packing.lengths.sum()), 4)
     assert float(batch.rows.min()) >= 0

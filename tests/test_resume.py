@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from perdure.config import build
+from perdure.config import build, option_names, sections
 from perdure.errors import Interrupted, PerdureError
 from perdure.learning.engine import Habits
+from perdure.learning.optimiser import OPTIMISERS
+from perdure.methods import COMBINATIONS, METHODS
 from perdure.records.files import Damaged, read_tensors, write, write_json, write_tensors
 from perdure.records.store import RunFolder, all_records, find_run
 from perdure.run import run
@@ -90,6 +92,77 @@ def test_killed_runs_equal_uninterrupted_ones(method, tmp_path, server):
             assert torch.equal(value, expected[1][name][key]), (name, key)
     left = {path.name for path in done.folder.iterdir()}
     assert left == {"config.json", "record.json", ".lock", *ours[1]}
+
+
+EVERY = [*METHODS, *COMBINATIONS, "hnet+si", "coresets+si"]
+SMALLER = {"weights.hidden": "6", "weights.chunk": 60, "rehearsal.hidden": 6, "rehearsal.size": 9}
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_a_run_restored_from_its_file_at_any_step_ends_the_same(method, tmp_path):
+    """All methods and many tasks: state -> file -> restore -> finish equals going on."""
+    known = option_names(sections("permuted-copy", method))
+    few = {n: v for n, v in SMALLER.items() if n in known}
+    values = few | {"benchmark.tasks": 12, "training.iterations": 4, "training.validate_every": 2}
+    config = config_of(method, **values)
+    whole = run(config, tmp_path / "whole")
+    calls = 0
+
+    def sometimes():
+        nonlocal calls
+        calls += 1
+        return calls % 5 == 0
+
+    for _ in range(100):
+        try:
+            done = run(config, tmp_path / "stopped", Habits(stop=sometimes))
+            break
+        except Interrupted:
+            continue
+    ours, expected = comparable(done.folder), comparable(whole.folder)
+    assert calls > 5
+    assert ours[0] == expected[0]
+    for name, tensors in expected[1].items():
+        for key, value in tensors.items():
+            assert torch.equal(ours[1][name][key], value), (name, key)
+
+
+@pytest.mark.parametrize("optimiser", OPTIMISERS)
+def test_every_optimiser_resumes(optimiser, tmp_path):
+    values = {"training.optimiser": optimiser, "training.iterations": 6, "training.learning_rate": 1e-3}
+    config = config_of("fine-tuning", **values)
+    whole = run(config, tmp_path / "whole")
+    with pytest.raises(Interrupted):
+        run(config, tmp_path / "stopped", Habits(stop=lambda: True))
+    done = run(config, tmp_path / "stopped")
+    assert comparable(done.folder)[0] == comparable(whole.folder)[0]
+
+
+def test_force_does_not_disturb_a_run_in_progress(tmp_path):
+    config = config_of("fine-tuning", **{"training.iterations": 5})
+    with pytest.raises(Interrupted):
+        run(config, tmp_path, Habits(stop=lambda: True))
+    checkpoint = tmp_path / config.hash / "checkpoint.safetensors"
+    before = checkpoint.read_bytes()
+    with (
+        RunFolder(tmp_path, config.hash).locked(config),
+        pytest.raises(PerdureError, match="another process"),
+    ):
+        run(config, tmp_path, force=True)
+    assert checkpoint.read_bytes() == before
+    assert not run(config, tmp_path, force=True).found  # and goes on with it
+
+
+def test_numbers_do_not_depend_on_the_callers_threads(tmp_path):
+    config = config_of("fine-tuning", **{"training.iterations": 30})
+    records = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        records.append(run(config, tmp_path / str(threads)).record)
+        assert torch.get_num_threads() == threads
+    torch.set_num_threads(1)
+    assert records[0].curves == records[1].curves
+    assert records[0].machine["threads"] == "1"
 
 
 def test_every_single_iteration_can_be_the_last(tmp_path):

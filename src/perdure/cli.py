@@ -44,6 +44,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("perdure: Stopped; the same command continues from the last checkpoint.", file=sys.stderr)
         return 130
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "allocat" not in str(error):
+            raise
+        print("perdure: Not enough memory for these sizes; choose smaller ones.", file=sys.stderr)
+        return 2
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         sys.stderr.close()
         return 0

@@ -1,7 +1,7 @@
 """The whole description of a run: frozen, validated, hashable, and what its scale presets are.
 
-A config is sections (benchmark, network, weights, penalties, training) and a seed. Presets are data:
-`presets/BENCHMARK.toml` gives values for each method at each scale, with their source.
+A config is sections (benchmark, network, weights, penalties, rehearsal, training) and a seed. Presets are
+data: `presets/BENCHMARK.toml` gives values for each method at each scale, with their source.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from functools import cached_property
 from importlib.resources import files
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from perdure.benchmarks.task import Benchmark
 from perdure.errors import PerdureError, unknown
 from perdure.learning.training import Training
-from perdure.methods import Method, compose, parts_of
+from perdure.methods import Method, canonical, compose, parts_of
 from perdure.networks.network import Architecture
 from perdure.options import Options, discover, find, validated
 from perdure.penalties.penalty import Penalty
@@ -110,6 +111,7 @@ def build(benchmark: str, method: str, *, scale: str = "laptop", seed: int = 0, 
         raise unknown("scale", scale, SCALES)
     if not isinstance(seed, int) or seed < 0:
         raise PerdureError(f"seed: must be a whole number from 0 on (given: {seed!r}).")
+    method = canonical(method)
     kinds = sections(benchmark, method)
     values: Values = {name.replace("__", "."): value for name, value in given.items()}
     merged = preset(benchmark, method, scale, values) | values
@@ -174,7 +176,8 @@ def preset(benchmark: str, method: str, scale: str, given: Values) -> Values:
     counts only where the options that it names have the values it names.
     """
     tables = read_presets(benchmark)
-    known = option_names(sections(benchmark, method))
+    kinds = sections(benchmark, method)
+    known = option_names(kinds)
     parent = tables.get("inherits")
     result: Values = preset(parent, method, scale, given) if parent else {}
     for name in dict.fromkeys(["all", *parts_of(method), method]):
@@ -182,7 +185,7 @@ def preset(benchmark: str, method: str, scale: str, given: Values) -> Values:
         result |= _flat({key: value for key, value in table.items() if key not in ("source", "variant")})
         for variant in table.get("variant", []):
             chosen = result | given
-            if all(_same(chosen.get(key), value) for key, value in variant["when"].items()):
+            if all(_typed(kinds, key, chosen.get(key)) == value for key, value in variant["when"].items()):
                 result |= _flat({k: v for k, v in variant.items() if k not in ("source", "when")})
     return {name: value for name, value in result.items() if name in known}
 
@@ -190,8 +193,11 @@ def preset(benchmark: str, method: str, scale: str, given: Values) -> Values:
 def preset_sources(benchmark: str, method: str, scale: str) -> list[str]:
     """Where the preset's values come from."""
     tables = read_presets(benchmark)
-    found = [tables.get(name, {}).get(scale, {}).get("source") for name in ("all", method)]
-    return [source for source in found if source]
+    own = [method] if method in tables and scale in tables[method] else parts_of(method)
+    found = [tables.get(name, {}).get(scale, {}).get("source") for name in ["all", *own]]
+    parent = tables.get("inherits")
+    inherited = preset_sources(parent, method, scale) if parent and not any(found[1:]) else []
+    return [*inherited, *(source for source in found if source)]
 
 
 def read_presets(benchmark: str) -> dict[str, Any]:
@@ -200,9 +206,16 @@ def read_presets(benchmark: str) -> dict[str, Any]:
     return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
-def _same(given: object, wanted: object) -> bool:
-    """Whether a value, perhaps still text from the command line, is the wanted one."""
-    return str(given).lower() == str(wanted).lower()
+def _typed(kinds: Mapping[str, type[Options]], name: str, value: object) -> object:
+    """A value, perhaps still text from the command line, as its option understands it."""
+    section, _, field = name.rpartition(".")
+    if section not in kinds or field not in kinds[section].model_fields:
+        return value
+    annotation: Any = kinds[section].model_fields[field].annotation
+    try:
+        return TypeAdapter(annotation).validate_python(value)
+    except ValidationError:
+        return value  # it will be refused, with a sentence, when the config is built
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Values:
@@ -212,5 +225,5 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> Values:
         if isinstance(value, Mapping):
             result |= _flat(value, f"{prefix}{key}.")
         else:
-            result[prefix + key] = value
+            result[prefix + key] = None if value == "none" else value  # TOML has no null
     return result

@@ -27,8 +27,7 @@ METHODS = {
     "fine-tuning": Method("one network, nothing protects it: forgets"),
     "from-scratch": Method("a new network for each task: cannot forget, cannot transfer", weights="separate"),
     "multitask": Method("all tasks at once: the usual upper bound", together=True),
-    "online-ewc": Method("important weights (Fisher) are held back", penalties=("online-ewc",)),
-    "si": Method("important weights (path integral) are held back", penalties=("si",)),
+    "masking": Method("a random sub-network for each task", weights="masked"),
     "hnet": Method(
         "a hypernetwork makes each task's weights", weights="hypernetwork", penalties=("generated",)
     ),
@@ -38,9 +37,10 @@ METHODS = {
         "a generative model, its decoders made by a hypernetwork, replays old tasks",
         rehearsal="generative-hypernetwork",
     ),
-    "masking": Method("a random sub-network for each task", weights="masked"),
+    "online-ewc": Method("important weights (Fisher) are held back", penalties=("online-ewc",)),
+    "si": Method("important weights (path integral) are held back", penalties=("si",)),
 }
-"""The methods that have names of their own."""
+"""The methods that have names of their own, in the order in which combinations name them."""
 
 COMBINATIONS = ("masking+si", "masking+online-ewc", "hnet+coresets", "coresets+online-ewc")
 """Combinations worth listing; any other that makes sense works too."""
@@ -49,6 +49,12 @@ COMBINATIONS = ("masking+si", "masking+online-ewc", "hnet+coresets", "coresets+o
 def parts_of(name: str) -> list[str]:
     """The methods that a name joins; hnet+r is one method."""
     return re.split(r"\+(?!r(?:\+|$))", name)
+
+
+def canonical(name: str) -> str:
+    """One name for a combination, whatever the order of its parts: si+masking is masking+si."""
+    order = list(METHODS)
+    return "+".join(sorted(parts_of(name), key=lambda part: order.index(part) if part in order else -1))
 
 
 def compose(name: str) -> Method:
@@ -76,6 +82,11 @@ def compose(name: str) -> Method:
         raise PerdureError(
             f"Method '{name}' has no meaning: from-scratch shares no weights between tasks, "
             f"so there is nothing to protect."
+        )
+    if "hypernetwork" in sources and "online-ewc" in penalties:
+        raise PerdureError(
+            f"Method '{name}' has no meaning: online-ewc needs weights that are trained themselves, but "
+            f"here a hypernetwork makes them, and its own penalty protects them."
         )
     rehearsals = {method.rehearsal for method in methods} - {None}
     if len(rehearsals) > 1:

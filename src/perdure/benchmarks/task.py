@@ -89,6 +89,11 @@ def check_tasks(tasks: Sequence[Task]) -> None:
             fault = _fault(getattr(task, split), task.outputs)
             if fault:
                 raise PerdureError(f"Task '{task.name}', {split} split: {fault}.")
+    kinds = {split.kind for task in tasks for split in (task.train, task.val, task.test)}
+    if len(kinds) > 1:
+        raise PerdureError(
+            f"All tasks must ask for the same kind of target; found {', '.join(sorted(kinds))}."
+        )
     if len({task.inputs for task in tasks}) > 1:
         raise PerdureError(
             "All tasks must have the same number of input features; found "

@@ -65,8 +65,12 @@ def running(words: list[str]) -> int:
         return 0
     check_names(read, [*GENERAL, *known])
     configs = _configs(read, scale)
-    if "plot" in read.options and len(configs) > 1:
-        raise PerdureError("--plot draws one run; give --seed instead of --seeds.")
+    from perdure.report.figures import check_format
+
+    if "plot" in read.options:
+        check_format(Path(read.options["plot"]))
+        if len(configs) > 1:
+            raise PerdureError("--plot draws one run; give --seed instead of --seeds.")
     from perdure.commands.executing import execute
 
     done = execute(

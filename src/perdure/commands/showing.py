@@ -37,6 +37,8 @@ def showing(words: list[str]) -> int:
     from perdure.report.tables import accuracy_table, show, summary
 
     runs = Path(read.options.get("runs", "runs"))
+    if not read.positional and {"plot", "replay"} & set(read.options):
+        raise PerdureError("A figure is drawn of one run: perdure show RUN --plot FILE.")
     if not read.positional:
         _show_all(runs, as_json="json" in read.options)
         return 0

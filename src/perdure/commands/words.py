@@ -32,22 +32,33 @@ def parse(words: list[str], flags: Collection[str], may_be_bare: Collection[str]
         if word in HELP:
             result.help = True
         elif word.startswith("--") and len(word) > 2:
-            name, equals, value = word[2:].partition("=")
-            name = canonical(name)
-            if not equals and (name in flags or _stands_alone(name, rest, may_be_bare)):
-                value = "true"
-            elif not equals and (not rest or rest[0].startswith("--")):
-                result.valueless.append(name)
-            elif not equals:
-                value = rest.pop(0)
-            if name in result.options:
-                raise PerdureError(f"Option --{name} is given twice; once is enough.")
-            result.options[name] = value
+            _option(result, word[2:], rest, flags, may_be_bare)
         elif word.startswith("-") and not _number(word):
             raise PerdureError(f"Unknown option '{word}': options begin with two dashes.")
         else:
             result.positional.append(word)
     return result
+
+
+def _option(
+    result: Words, text: str, rest: list[str], flags: Collection[str], may_be_bare: Collection[str]
+) -> None:
+    """Take up one option, and its value from the rest of the words where it needs one."""
+    name, equals, value = text.partition("=")
+    name = canonical(name)
+    if not equals:
+        if name in flags or _stands_alone(name, rest, may_be_bare):
+            value = "true"
+        elif not rest or rest[0].startswith("--"):
+            result.valueless.append(name)
+        else:
+            value = rest.pop(0)
+    if name in flags and value.lower() not in ("true", "false"):
+        raise PerdureError(f"--{name} is a switch: it takes no value (given: {value!r}).")
+    if name in result.options:
+        raise PerdureError(f"Option --{name} is given twice; once is enough.")
+    if name not in flags or value.lower() == "true":
+        result.options[name] = value
 
 
 def canonical(name: str) -> str:
@@ -82,9 +93,13 @@ def whole_number(options: Mapping[str, str], name: str, default: int, lowest: in
     text = options.get(name)
     if text is None:
         return default
-    if not text.lstrip("-").isdigit() or int(text) < lowest:
+    try:
+        number = int(text)
+    except ValueError:
+        number = lowest - 1
+    if number < lowest:
         raise PerdureError(f"--{name} must be a whole number from {lowest} on (given: {text!r}).")
-    return int(text)
+    return number
 
 
 def choice(options: Mapping[str, str], name: str, choices: Collection[str], default: str) -> str:

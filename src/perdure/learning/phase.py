@@ -76,7 +76,9 @@ class Phase:
         )
         self.replay = self._rehearse(situation)
         own = () if learner.rehearsal is None else learner.rehearsal.prefixes
-        self.positions = positions | {n: None for n in knowledge.parameters if n.startswith(own)}
+        # In one order, whether the knowledge is fresh or from a file: sums of floats depend on it.
+        extra = sorted(name for name in knowledge.parameters if name.startswith(own))
+        self.positions = positions | dict.fromkeys(extra)
         start = take(knowledge.parameters, self.positions)
         self.active = {name: vector.clone().requires_grad_() for name, vector in start.items()}
         self.terms = {

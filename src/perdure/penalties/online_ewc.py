@@ -12,7 +12,6 @@ from typing import Annotated
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
-from perdure.errors import PerdureError
 from perdure.networks.fisher import Estimator, fisher
 from perdure.networks.layout import Vectors
 from perdure.options import Strength
@@ -36,11 +35,7 @@ class OnlineEWC(Penalty):
 
     def begin(self, memory: Vectors, situation: Situation) -> OnlineEWCTerm:
         """The quadratic term around the anchor."""
-        if situation.source.generates:
-            raise PerdureError(
-                "online-ewc needs weights that are trained themselves, but here a hypernetwork makes "
-                "them; its own penalty protects them."
-            )
+        assert not situation.source.generates, "refused when a method is composed"
         return OnlineEWCTerm(self, memory, situation)
 
 

@@ -21,7 +21,7 @@ from perdure.networks.layout import Vectors
 from perdure.networks.targets import distillation, negative_log_likelihood
 from perdure.options import Strength
 from perdure.penalties.penalty import Situation
-from perdure.rehearsal.rehearsal import Rehearsal, shares, teacher
+from perdure.rehearsal.rehearsal import Rehearsal, sequences_of, shares, student, teacher
 
 
 class Coreset(Rehearsal):
@@ -43,6 +43,13 @@ class Coreset(Rehearsal):
     def begin(self, memory: Vectors, situation: Situation) -> CoresetReplay:
         """Rehearse what the memory holds."""
         return CoresetReplay(self, memory, situation)
+
+    def examples(
+        self, memory: Vectors, situation: Situation, task: int, real: Batch
+    ) -> dict[str, list[Tensor]]:
+        """Stored sequences."""
+        stored = unstore(memory, task, situation.data(task)).batch(slice(0, len(real)))
+        return {"stored": sequences_of(stored, stored.rows)}
 
 
 class CoresetReplay:
@@ -79,14 +86,14 @@ class CoresetReplay:
 
     def _share(self, active: Vectors, task: int, index: Tensor) -> Tensor:
         """Mean rehearsal loss over one task's share of the batch (over its tokens, for tags)."""
-        situation = self.situation
         batch = self.stored[task].batch(index)
-        network, weights = situation.source.weights(situation.network, situation.buffers, active, task)
+        network, weights = student(self.situation, active, task)
         logits = network(weights, batch, task)
         if self.options.targets == "hard":
             total = negative_log_likelihood(logits, batch)
         else:
-            wanted = batch.answers.pack(self.answers[task].index_select(0, index))
+            answers = self.answers[task]
+            wanted = batch.answers.pack(answers.index_select(0, index.to(answers.device)))
             total = distillation(logits, wanted, batch, self.options.temperature)
         tokens = int((batch.targets >= 0).sum()) if batch.kind is Kind.TAGS else len(batch)
         return total / max(tokens, 1)
@@ -109,9 +116,7 @@ class CoresetReplay:
             count = min(options.size, len(data))
 
             def answer(batch: Batch, task: int = task) -> Tensor:
-                network, weights = situation.source.weights(
-                    situation.network, situation.buffers, active, task
-                )
+                network, weights = student(situation, active, task)
                 return network(weights, batch, task)
 
             chosen = SELECTIONS[options.selection](data, count, chance, answer)

@@ -19,9 +19,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from perdure.benchmarks.task import Kind
-from perdure.networks.batch import Batch
+from perdure.networks.batch import Batch, unlabelled
 from perdure.networks.initialise import initialise
-from perdure.networks.layout import Axis, Layout, Vectors
+from perdure.networks.layout import Axis, Layout, Vectors, Weights
 from perdure.networks.network import Architecture, Network
 from perdure.networks.packing import pack_lengths, uniform
 from perdure.networks.targets import distillation
@@ -36,7 +36,7 @@ from perdure.options import Sizes, Strength
 from perdure.penalties.generated import Generated
 from perdure.penalties.orthogonal import Orthogonal
 from perdure.penalties.penalty import Situation, Term
-from perdure.rehearsal.rehearsal import Rehearsal, shares, teacher
+from perdure.rehearsal.rehearsal import Rehearsal, sequences_of, shares, student, teacher
 from perdure.weights.hypernetwork import Hypernetwork
 from perdure.weights.shared import Shared
 from perdure.weights.source import Chance, WeightSource, take
@@ -116,6 +116,18 @@ class Generative(Rehearsal):
         """Replay the tasks that the memory knows."""
         return GenerativeReplay(self, memory, situation)
 
+    def examples(
+        self, memory: Vectors, situation: Situation, task: int, real: Batch
+    ) -> dict[str, list[Tensor]]:
+        """Reconstructions of real sequences, and sequences decoded from the prior."""
+        replay = self.begin(memory, situation)
+        decoded, _ = replay.autoencoded(situation.parameters, task, real, replay.decoder_of(task))
+        imagined = replay.imagine(task, len(real))
+        return {
+            "reconstructed": sequences_of(real, emitted(decoded, self.likelihood)),
+            "replayed": sequences_of(imagined, imagined.rows),
+        }
+
 
 class GenerativeHypernetwork(Generative):
     """A sequential VAE replays old tasks; a hypernetwork makes its decoders (HNET+R)."""
@@ -182,7 +194,7 @@ class GenerativeReplay:
         _, buffers = self.source.start(self.decoder, own)
         self.buffers = {n: b.to(situation.parameters["latent"].device) for n, b in buffers.items()}
         self.before = _decoder_part(situation.parameters)
-        positions = self.source.active(self.decoder, self.buffers, [*self.old, *situation.tasks])
+        positions = self.source.active(self.decoder, self.buffers, situation.tasks, self.old)
         around = replace(
             situation,
             network=self.decoder,
@@ -198,58 +210,65 @@ class GenerativeReplay:
         }
         if options.protection is not None:
             self.terms["decoder generated"] = options.protection.begin({}, around)
+        self.teachers = {task: teacher(situation, task) for task in self.old}
+        self.frozen = {task: self.decoder_of(task) for task in self.old}
+
+    def decoder_of(self, task: int, active: Vectors | None = None) -> tuple[Network, Weights]:
+        """A task's decoder and its weights: before the phase, or with the vectors trained so far."""
+        vectors = self.before | _decoder_part(active or {})
+        return self.source.weights(self.decoder, self.buffers, vectors, task)
 
     def losses(self, active: Vectors, batches: Mapping[int, Batch]) -> dict[str, Tensor]:
         """Distillation on replayed sequences; VAE losses on current and, for RtF, replayed ones."""
-        options, samples = self.options, sum(len(batch) for batch in batches.values())
-        replayed = self.replayed(samples)
-        autoencoded = dict(batches)
+        options = self.options
+        replayed = self._replayed(sum(len(batch) for batch in batches.values()))
         losses: dict[str, Tensor] = {}
-        distilled = [self._distil(active, task, *pair) for task, pair in replayed.items()]
-        if distilled:
+        if replayed:
+            distilled = [self._distil(active, task, *pair) for task, pair in replayed.items()]
             losses["distillation"] = options.distillation * torch.stack(distilled).sum()
+        seen = dict(batches)
         if options.trains_on_replay:
-            autoencoded |= {task: batch for task, (batch, _) in replayed.items()}
-        count = sum(len(batch) for batch in autoencoded.values())
-        terms = [self._autoencode(active, task, batch) for task, batch in autoencoded.items()]
-        losses["reconstruction"] = options.reconstruction / count * torch.stack([t[0] for t in terms]).sum()
-        losses["prior"] = options.prior / count * torch.stack([t[1] for t in terms]).sum()
-        running = [
-            self.source.weights(self.decoder, self.buffers, _decoder_part(active), task)
-            for task in self.situation.tasks
-        ]
+            seen |= {task: batch for task, (batch, _) in replayed.items()}
+        decoders = {task: self.decoder_of(task, active) for task in seen}
+        count = sum(len(batch) for batch in seen.values())
+        rebuilt, matched = [], []
+        for task, batch in seen.items():
+            decoded, xi = self.autoencoded(active, task, batch, decoders[task])
+            rebuilt.append(reconstruction(decoded, batch.rows, options.likelihood))
+            matched.append(prior_matching(xi, options.prior_sd))
+        losses["reconstruction"] = options.reconstruction / count * torch.stack(rebuilt).sum()
+        losses["prior"] = options.prior / count * torch.stack(matched).sum()
         for name, term in self.terms.items():
-            loss = term.loss(_decoder_part(active), running)
+            loss = term.loss(_decoder_part(active), [decoders[task] for task in batches])
             if loss is not None:
                 losses[name] = loss
         return losses
 
     @torch.no_grad()
-    def replayed(self, samples: int) -> dict[int, tuple[Batch, Tensor]]:
+    def _replayed(self, samples: int) -> dict[int, tuple[Batch, Tensor]]:
         """Replayed batches of old tasks, `samples` in all, with the old network's answers."""
         result = {}
         for task, count in (shares(samples, self.old, self.chance) if self.old else {}).items():
-            batch = self.imagine(task, count, self.before)
-            network, weights = teacher(self.situation, task)
+            batch = self.imagine(task, count)
+            network, weights = self.teachers[task]
             result[task] = batch, network(weights, batch, task)
         return result
 
     @torch.no_grad()
-    def imagine(self, task: int, count: int, parameters: Vectors) -> Batch:
-        """`count` sequences of a task, decoded from the prior by the decoder with these parameters."""
-        lengths = self.memory[f"lengths.{task}"].long()
+    def imagine(self, task: int, count: int) -> Batch:
+        """`count` sequences of a task, decoded from the prior by the decoder before the phase."""
+        lengths = self.memory[f"lengths.{task}"].long().cpu()
         drawn = lengths[torch.randint(len(lengths), (count,), generator=self.chance)]
         packing = pack_lengths(drawn)
         z = self._noise(packing.offsets[-1]) * self.options.prior_sd
-        batch = Batch(Kind.TAGS, z, packing, None, packing, z, True)
-        network, weights = self.source.weights(self.decoder, self.buffers, parameters, task)
-        rows = emitted(network(weights, batch, task), self.options.likelihood)
+        network, weights = self.frozen.get(task) or self.decoder_of(task)
+        rows = emitted(network(weights, unlabelled(z, packing), task), self.options.likelihood)
         answered = int(self.memory[f"answered.{task}"])
         if answered == 0:
             targets = torch.zeros(len(rows), dtype=torch.long, device=rows.device)
             return Batch(Kind.TAGS, rows, packing, None, packing, targets, True)
         kind = self.situation.data(self.situation.tasks[0]).kind
-        asked = packing.last(answered)
+        asked = packing.last(answered, rows.device)
         return Batch(kind, rows, packing, asked, uniform(count, answered), rows[:0], True)
 
     def _noise(self, rows: int) -> Tensor:
@@ -259,33 +278,21 @@ class GenerativeReplay:
 
     def _distil(self, active: Vectors, task: int, batch: Batch, answers: Tensor) -> Tensor:
         """Mean distillation loss over one task's share of the replay (over its tokens, for tags)."""
-        situation = self.situation
-        network, weights = situation.source.weights(situation.network, situation.buffers, active, task)
+        network, weights = student(self.situation, active, task)
         loss = distillation(network(weights, batch, task), answers, batch, self.options.temperature)
         return loss / (len(batch.rows) if batch.kind is Kind.TAGS else len(batch))
 
-    def _autoencode(self, active: Vectors, task: int, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Reconstruction and prior-matching loss, summed over a batch."""
-        decoded, xi = self.decode(active, task, batch)
-        options = self.options
-        return (
-            reconstruction(decoded, batch.rows, options.likelihood),
-            prior_matching(xi, options.prior_sd),
-        )
-
-    def decode(self, active: Vectors, task: int, batch: Batch) -> tuple[Tensor, Tensor]:
+    def autoencoded(
+        self, active: Vectors, task: int, batch: Batch, decoder: tuple[Network, Weights]
+    ) -> tuple[Tensor, Tensor]:
         """A batch through encoder, sampled latents and decoder: raw outputs [S, F] and xi [S, 2L]."""
-        situation, options = self.situation, self.options
-        network, weights = situation.source.weights(situation.network, situation.buffers, active, task)
-        latent = latent_layout(options, situation.network).split(active["latent"])
+        network, weights = student(self.situation, active, task)
+        latent = latent_layout(self.options, self.situation.network).split(active["latent"])
         features = network.features(weights, batch, task)
         xi = functional.linear(features, latent["latent.weight"], latent["latent.bias"])
         z = sample_latent(xi, self._noise(len(xi)))
-        decoder, decoder_weights = self.source.weights(
-            self.decoder, self.buffers, _decoder_part(active), task
-        )
-        inner = Batch(Kind.TAGS, z, batch.packing, None, batch.packing, z, True)
-        return decoder(decoder_weights, inner, task), xi
+        network, weights = decoder
+        return network(weights, unlabelled(z, batch.packing), task), xi
 
     def state(self) -> Vectors:
         """The generator of noise and of the decoder's penalties."""

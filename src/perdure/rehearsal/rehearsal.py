@@ -48,12 +48,30 @@ class Rehearsal(Piece):
     def begin(self, memory: Vectors, situation: Situation) -> Replay:
         """The rehearsal of a phase."""
 
+    @abstractmethod
+    def examples(
+        self, memory: Vectors, situation: Situation, task: int, real: Batch
+    ) -> dict[str, list[Tensor]]:
+        """What is rehearsed of a task, by kind: as many sequences [T, F] as `real` has."""
+
 
 def teacher(situation: Situation, task: int) -> tuple[Network, Weights]:
     """The network with which `task` ran before the phase."""
     source, network, buffers = situation.source, situation.network, situation.buffers
     before = take(situation.parameters, source.active(network, buffers, [task]))
     return source.weights(network, buffers, before, task)
+
+
+def student(situation: Situation, active: Vectors, task: int) -> tuple[Network, Weights]:
+    """The network with which `task`, old or new, runs now; what is not trained is as before the phase."""
+    vectors = situation.parameters | active
+    return situation.source.weights(situation.network, situation.buffers, vectors, task)
+
+
+def sequences_of(batch: Batch, rows: Tensor) -> list[Tensor]:
+    """Packed rows as one [T, F] for each sequence."""
+    padded, lengths = batch.packing.unpack(rows), batch.packing.lengths.tolist()
+    return [sequence[:length].cpu() for sequence, length in zip(padded, lengths, strict=True)]
 
 
 def shares(size: int, tasks: list[int], chance: torch.Generator) -> dict[int, int]:

@@ -18,8 +18,12 @@ QUIET_SECONDS = 10.0
 class Display:
     """Shows what the engine reports; use as a context manager and give `show` to the engine."""
 
-    def __init__(self, label: str = "") -> None:
-        """Decide by the kind of output how to show progress; a label goes before plain lines."""
+    def __init__(self, label: str = "", *, live: bool = True) -> None:
+        """Decide by the kind of output how to show progress; a label goes before plain lines.
+
+        Several processes share one terminal: only one of them may be `live`.
+        """
+        self.live = live
         self.console = Console(stderr=True, highlight=False)
         self.label = f"{label}: " if label else ""
         self.bar: Progress | None = None
@@ -28,7 +32,7 @@ class Display:
 
     def __enter__(self) -> Display:
         """Start the live bar if there is a terminal."""
-        if self.console.is_terminal:
+        if self.live and self.console.is_terminal:
             self.bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(bar_width=10),

@@ -10,14 +10,10 @@ from torch import Tensor
 from perdure.config import from_json
 from perdure.errors import PerdureError
 from perdure.learning.engine import unpack
-from perdure.networks.batch import Batch
-from perdure.networks.layout import Vectors
-from perdure.networks.variational import emitted
 from perdure.penalties.penalty import Situation
 from perdure.records.record import Record
 from perdure.records.store import RunFolder
-from perdure.rehearsal.coreset import Coreset, unstore
-from perdure.rehearsal.generative import Generative
+from perdure.rehearsal.rehearsal import sequences_of
 from perdure.report.figures import check_format, save
 from perdure.run import assemble, chance_of, on_device
 
@@ -33,13 +29,13 @@ def draw_replay(folder: RunFolder, record: Record, path: Path) -> None:
     check_format(path)
     from matplotlib.figure import Figure
 
-    rows = rehearsed(folder, record)
+    rows = examples(folder, record)
     kinds = list(rows[0])
     figure = Figure(figsize=(2.1 * len(kinds) * 1.6, 1.0 * len(rows) + 0.8), layout="constrained")
     axes = figure.subplots(len(rows), len(kinds) * EXAMPLES, squeeze=False)
-    for number, examples in enumerate(rows):
+    for number, row in enumerate(rows):
         for column, kind in enumerate(kinds):
-            for place, sequence in enumerate(examples[kind]):
+            for place, sequence in enumerate(row[kind]):
                 axis = axes[number][column * EXAMPLES + place]
                 axis.imshow(sequence.t().numpy(), cmap="Greys", aspect="auto", interpolation="nearest")
                 axis.set(xticks=[], yticks=[])
@@ -52,7 +48,7 @@ def draw_replay(folder: RunFolder, record: Record, path: Path) -> None:
 
 
 @torch.no_grad()
-def rehearsed(folder: RunFolder, record: Record) -> list[Examples]:
+def examples(folder: RunFolder, record: Record) -> list[Examples]:
     """For each task some real sequences and what the finished run rehearses of it."""
     config = from_json(record.config)
     if config.rehearsal is None:
@@ -77,33 +73,6 @@ def rehearsed(folder: RunFolder, record: Record) -> list[Examples]:
     rows = []
     for task, splits in enumerate(data):
         real = splits.test.batch(slice(0, EXAMPLES))
-        examples: Examples = {"real": _sequences(real, real.rows)}
-        if isinstance(config.rehearsal, Coreset):
-            stored = unstore(memory, task, splits.train).batch(slice(0, EXAMPLES))
-            examples["stored"] = _sequences(stored, stored.rows)
-        elif isinstance(config.rehearsal, Generative):
-            examples |= _generated(config.rehearsal, memory, situation, real, task)
-        rows.append(examples)
+        rehearsed = config.rehearsal.examples(memory, situation, task, real)
+        rows.append({"real": sequences_of(real, real.rows)} | rehearsed)
     return rows
-
-
-def _generated(
-    rehearsal: Generative, memory: Vectors, situation: Situation, real: Batch, task: int
-) -> Examples:
-    """Reconstructions of real sequences, and sequences decoded from the prior."""
-    replay = rehearsal.begin(memory, situation)
-    decoded, _ = replay.decode(situation.parameters, task, real)
-    imagined = replay.imagine(task, EXAMPLES, replay.before)
-    return {
-        "reconstructed": _sequences(real, emitted(decoded, rehearsal.likelihood)),
-        "replayed": _sequences(imagined, imagined.rows),
-    }
-
-
-def _sequences(batch: Batch, rows: Tensor) -> list[Tensor]:
-    """Packed rows as one [T, F] for each sequence."""
-    padded = batch.packing.unpack(rows)
-    return [
-        sequence[:length].cpu()
-        for sequence, length in zip(padded, batch.packing.lengths.tolist(), strict=True)
-    ]
