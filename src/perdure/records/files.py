@@ -6,7 +6,7 @@ import errno
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,9 @@ def write(path: Path, content: bytes) -> None:
     """Put content in place in one move: a reader sees the old file or the new, never a part."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PARTIAL)
+        # Not tempfile: its files are readable by their owner alone, and records are to be shared.
+        name = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{PARTIAL}")
+        handle = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
@@ -37,7 +39,7 @@ def write(path: Path, content: bytes) -> None:
                 os.fsync(file.fileno())
             os.replace(name, path)
         except BaseException:
-            Path(name).unlink(missing_ok=True)
+            name.unlink(missing_ok=True)
             raise
     except OSError as error:
         raise PerdureError(_explained(error, path)) from error

@@ -55,7 +55,7 @@ class RunFolder:
         """Hold the folder for one process; the lock ends with the process, however that ends."""
         write_json(self.path / "config.json", config.json)
         try:
-            handle = os.open(self.path / ".lock", os.O_CREAT | os.O_RDWR)
+            handle = os.open(self.path / ".lock", os.O_CREAT | os.O_RDWR, 0o666)
         except OSError as error:
             raise PerdureError(f"Cannot write to '{self.path}' ({error.strerror}).") from error
         try:
