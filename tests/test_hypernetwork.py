@@ -246,16 +246,27 @@ def test_the_stronger_the_penalty_the_less_old_weights_move():
     assert moved[0] > 2 * moved[1] > 4 * moved[2]
 
 
+LONGER = {
+    "training.iterations": 400,
+    "weights.hidden": "20,20",
+    "network.hidden": 30,
+    "weights.chunk": 200,
+    "penalties.orthogonal.strength": 0.1,
+}
+
+
+def test_a_single_head_does_nearly_as_well_as_several():
+    several, single = (
+        moved_and_kept(**LONGER, **{"network.heads": heads, "penalties.generated.strength": 10.0})[1]
+        for heads in ("multi", "single")
+    )
+    assert sum(single[2]) / 3 > sum(several[2]) / 3 - 5
+    assert sum(single[2]) / 3 > 90
+
+
 def test_without_penalty_it_forgets_and_with_it_keeps():
-    longer = {
-        "training.iterations": 400,
-        "weights.hidden": "20,20",
-        "network.hidden": 30,
-        "weights.chunk": 200,
-        "penalties.orthogonal.strength": 0.1,
-    }
-    _, free = moved_and_kept(**longer, **{"penalties.generated.strength": 0.0})
-    _, held = moved_and_kept(**longer, **{"penalties.generated.strength": 10.0})
+    _, free = moved_and_kept(**LONGER, **{"penalties.generated.strength": 0.0})
+    _, held = moved_and_kept(**LONGER, **{"penalties.generated.strength": 10.0})
     assert free[0][0] > 95
     assert held[0][0] > 95
     assert free[2][0] < 80
