@@ -104,6 +104,16 @@ def test_stored_samples_come_back_unchanged_and_small(binary, ragged):
         assert memory["bits.2"].shape == (3, 2)  # 15 bits in 2 bytes
 
 
+def test_the_record_states_the_memory_of_a_stored_sample():
+    """28 input bits in 4 bytes, 9 target bytes, 4 bytes of length, and a share of the shape."""
+    result, _ = outcome("coresets", **{"rehearsal.size": 50, "training.iterations": 2})
+    assert result.memory["a stored sample"] == 4 + 9 + 4
+    loose, _ = outcome(
+        "coresets", **{"rehearsal.size": 50, "rehearsal.packed": False, "training.iterations": 2}
+    )
+    assert loose.memory["a stored sample"] == 28 + 9 + 4
+
+
 def test_herding_is_nearer_to_the_mean_than_chance():
     data = Data(sequences(Kind.LABEL, 200, 4, 3, 2, ragged=False), dtype=torch.float64)
 

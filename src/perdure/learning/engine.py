@@ -55,7 +55,7 @@ class Outcome:
     iterations: list[int] = field(default_factory=list)
     seconds: list[dict[str, float]] = field(default_factory=list)
     memory: dict[str, int] = field(default_factory=dict)
-    """Bytes that each penalty and the rehearsal remember after the last phase so far."""
+    """Bytes that each penalty, the rehearsal and one stored sample take after the last phase so far."""
 
 
 @dataclass(frozen=True)
@@ -116,14 +116,23 @@ def learn(
         outcome.seconds.append(
             {"train": trained, "finish": finished - begun, "test": time.perf_counter() - finished}
         )
-        outcome.memory = {
-            name: sum(vector.nbytes for vector in memory.values())
-            for name, memory in knowledge.memories.items()
-        }
+        outcome.memory = _memory(learner, knowledge)
         keeper.keep(number, pack(knowledge))
         keeper.save(_prefixed(pack(knowledge), "knowledge|"), {"phase": None, "outcome": vars(outcome)})
         habits.watch(_progress(phase, number, len(phases), {}, trained, row))
     return outcome
+
+
+def _memory(learner: Learner, knowledge: Knowledge) -> dict[str, int]:
+    """Bytes of each memory, and of one stored sample if samples are stored."""
+    sizes = {
+        name: sum(vector.nbytes for vector in memory.values()) for name, memory in knowledge.memories.items()
+    }
+    if learner.rehearsal is not None:
+        samples = learner.rehearsal.stored(knowledge.memories["rehearsal"])
+        if samples:
+            sizes["a stored sample"] = round(sizes["rehearsal"] / samples)
+    return sizes
 
 
 def _train(

@@ -32,7 +32,7 @@ class Record:
     parameters: dict[str, int]
     """Sizes: of the network's psi, and of all that is trained."""
     memory: dict[str, int]
-    """Bytes that each penalty and the rehearsal remember at the end."""
+    """Bytes that each penalty and the rehearsal remember at the end, and that one stored sample takes."""
     curves: list[list[dict[str, float]]]
     """Of each phase, at each validation: losses by term, validation accuracy and loss."""
     timings: list[dict[str, float]]

@@ -44,6 +44,10 @@ class Coreset(Rehearsal):
         """Rehearse what the memory holds."""
         return CoresetReplay(self, memory, situation)
 
+    def stored(self, memory: Vectors) -> int:
+        """The samples of all tasks so far."""
+        return sum(len(vector) for name, vector in memory.items() if name.startswith("y."))
+
     def examples(
         self, memory: Vectors, situation: Situation, task: int, real: Batch
     ) -> dict[str, list[Tensor]]:

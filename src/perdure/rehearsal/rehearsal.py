@@ -48,6 +48,11 @@ class Rehearsal(Piece):
     def begin(self, memory: Vectors, situation: Situation) -> Replay:
         """The rehearsal of a phase."""
 
+    def stored(self, memory: Vectors) -> int:
+        """How many samples a memory holds."""
+        del memory
+        return 0
+
     @abstractmethod
     def examples(
         self, memory: Vectors, situation: Situation, task: int, real: Batch
