@@ -15,7 +15,7 @@ from perdure.benchmarks.task import Kind
 from perdure.config import build
 from perdure.errors import PerdureError
 from perdure.learning.learner import newborn
-from perdure.learning.phase import Phase
+from perdure.learning.phase import Phase, situate
 from perdure.methods import compose, parts_of
 from perdure.networks.batch import Data
 from perdure.networks.network import Architecture, Network
@@ -194,29 +194,13 @@ def test_replayed_batches_have_the_lengths_of_the_task(ragged):
     if ragged:
         memory["lengths.0"] = torch.tensor([4, 5, 7], dtype=torch.int32)
     knowledge = newborn(learner, chance)
-    replay = learner.rehearsal.begin(memory, _situation(phase, knowledge))
+    replay = learner.rehearsal.begin(memory, situate(learner, knowledge, [1], data, chance))
     batch = replay.imagine(0, 6)
     assert set(batch.packing.lengths.tolist()) <= ({4, 5, 7} if ragged else {7})
     assert batch.rows.shape == (int(batch.packing.lengths.sum()), 4)
     assert float(batch.rows.min()) >= 0
     assert float(batch.rows.max()) <= 1
     assert len(learner.network(knowledge.weights(learner, 0)[1], batch, 0)) == 6 * 3
-
-
-def _situation(phase, knowledge):
-    from perdure.penalties.penalty import Situation
-
-    return Situation(
-        network=phase.learner.network,
-        source=phase.learner.source,
-        buffers=knowledge.buffers,
-        parameters=knowledge.parameters,
-        positions={},
-        start={},
-        tasks=[1],
-        data=lambda task: phase.data[task].train,
-        chance=chance,
-    )
 
 
 def test_no_dead_outputs():

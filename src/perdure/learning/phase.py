@@ -45,6 +45,30 @@ class Splits:
     test: Data
 
 
+def situate(
+    learner: Learner,
+    knowledge: Knowledge,
+    tasks: Sequence[int],
+    data: Sequence[Splits],
+    chance: Chance,
+) -> Situation:
+    """What penalties and rehearsal may know when these tasks are about to be learnt."""
+    # While old tasks are rehearsed, what is theirs alone (their heads) goes on learning too.
+    old = range(min(tasks)) if learner.rehearsal is not None else ()
+    positions = learner.source.active(learner.network, knowledge.buffers, tasks, old)
+    return Situation(
+        network=learner.network,
+        source=learner.source,
+        buffers=knowledge.buffers,
+        parameters=knowledge.parameters,
+        positions=positions,
+        start=take(knowledge.parameters, positions),
+        tasks=tasks,
+        data=lambda task: data[task].train,
+        chance=chance,
+    )
+
+
 class Phase:
     """Training of the given tasks, from the knowledge before it to the knowledge after it."""
 
@@ -60,25 +84,12 @@ class Phase:
         """Set everything to the start of the phase."""
         self.learner, self.knowledge, self.tasks = learner, knowledge, tasks
         self.data, self.training = data, training
-        # While old tasks are rehearsed, what is theirs alone (their heads) goes on learning too.
-        old = range(min(tasks)) if learner.rehearsal is not None else ()
-        positions = learner.source.active(learner.network, knowledge.buffers, tasks, old)
-        situation = Situation(
-            network=learner.network,
-            source=learner.source,
-            buffers=knowledge.buffers,
-            parameters=knowledge.parameters,
-            positions=positions,
-            start=take(knowledge.parameters, positions),
-            tasks=tasks,
-            data=lambda task: data[task].train,
-            chance=chance,
-        )
+        situation = situate(learner, knowledge, tasks, data, chance)
         self.replay = self._rehearse(situation)
         own = () if learner.rehearsal is None else learner.rehearsal.prefixes
         # In one order, whether the knowledge is fresh or from a file: sums of floats depend on it.
         extra = sorted(name for name in knowledge.parameters if name.startswith(own))
-        self.positions = positions | dict.fromkeys(extra)
+        self.positions = situation.positions | dict.fromkeys(extra)
         start = take(knowledge.parameters, self.positions)
         self.active = {name: vector.clone().requires_grad_() for name, vector in start.items()}
         self.terms = {

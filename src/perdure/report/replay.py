@@ -10,7 +10,7 @@ from torch import Tensor
 from perdure.config import from_json
 from perdure.errors import PerdureError
 from perdure.learning.engine import unpack
-from perdure.penalties.penalty import Situation
+from perdure.learning.phase import situate
 from perdure.records.record import Record
 from perdure.records.store import RunFolder
 from perdure.rehearsal.rehearsal import sequences_of
@@ -59,17 +59,7 @@ def examples(folder: RunFolder, record: Record) -> list[Examples]:
     data = on_device(tasks, "cpu")
     knowledge = unpack(folder.knowledge(len(record.iterations) - 1), learner)
     memory = knowledge.memories["rehearsal"]
-    situation = Situation(
-        network=learner.network,
-        source=learner.source,
-        buffers=knowledge.buffers,
-        parameters=knowledge.parameters,
-        positions={},
-        start={},
-        tasks=[len(tasks) - 1],
-        data=lambda task: data[task].train,
-        chance=chance_of(config),
-    )
+    situation = situate(learner, knowledge, [len(tasks) - 1], data, chance_of(config))
     rows = []
     for task, splits in enumerate(data):
         real = splits.test.batch(slice(0, EXAMPLES))

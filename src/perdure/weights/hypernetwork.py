@@ -296,8 +296,8 @@ def _row_table(positions: Weights, names: list[str]) -> Tensor:
 def _spread_of_a_plain_network(target: Layout, made: Tensor) -> Tensor:
     """Factors [|psi|] that give each generated tensor the standard deviation of a plain RNN's.
 
-    1/sqrt(H) for W_hh, which is that of an orthogonal matrix, and 1/sqrt(3 fan-in) for the rest. Without
-    them the orthogonal penalty starts, and stays, two orders of magnitude too high.
+    1/sqrt(H) for W_hh, which is that of an orthogonal matrix, and 1/sqrt(3 fan-in) for the rest, so that
+    the orthogonal penalty does not start far too high.
     """
     parts = []
     for name, values in target.split(made.mean(0)).items():
