@@ -12,7 +12,7 @@ import perdure
 ROOT = Path(perdure.__file__).parent
 LAYERS = [
     {"errors"},
-    {"options", "randomness"},
+    {"options", "randomness", "files"},
     {"benchmarks"},
     {"networks"},
     {"weights"},
@@ -22,6 +22,8 @@ LAYERS = [
     {"config"},
     {"records"},
     {"run"},
+    {"analysis"},
+    {"paper"},
     {"report"},
     {"commands"},
     {"cli"},

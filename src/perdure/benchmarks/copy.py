@@ -13,7 +13,7 @@ from typing import Annotated, Self
 import numpy as np
 from pydantic import Field, PositiveInt, model_validator
 
-from perdure.benchmarks.task import Array, Benchmark, Kind, Sequences, Task
+from perdure.benchmarks.task import Array, Benchmark, Kind, Sequences, Task, Watch, quiet
 
 TargetMap = Callable[[Array], Array]
 """From patterns [N, p, width] to targets [N, p, width]."""
@@ -55,8 +55,9 @@ class _CopyFamily(Benchmark):
         del task_seed
         return lambda pattern: pattern
 
-    def build(self) -> list[Task]:
+    def build(self, watch: Watch = quiet) -> list[Task]:
         """All tasks share their inputs (drawn once); only the target maps differ."""
+        del watch  # it takes no time
         source = np.random.RandomState(self.data_seed)
         # The order of the draws (train, test, val) is the original's.
         patterns = {

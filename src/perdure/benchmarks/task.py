@@ -7,7 +7,7 @@ Arrays are numpy and stay compact (bits as uint8) until a mini-batch is made. A 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -19,6 +19,13 @@ from perdure.errors import PerdureError
 from perdure.options import Piece
 
 Array = NDArray[Any]
+
+Watch = Callable[[str, int, int], None]
+"""Told the progress of a long build: what is done, how much of it, of how much."""
+
+
+def quiet(what: str, done: int, total: int) -> None:
+    """Nobody watches."""
 
 
 class Kind(StrEnum):
@@ -34,12 +41,16 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Sequences:
-    """N sequences of one split: x [N, T, F], y as its kind says, lengths [N] (1 to T)."""
+    """N sequences of one split: x [N, T, F], y as its kind says, lengths [N] (1 to T).
+
+    With a table [V, F], x is [N, T] and holds row numbers of the table, such as words of a vocabulary.
+    """
 
     kind: Kind
     x: Array
     y: Array
     lengths: Array
+    table: Array | None = None
 
     def __len__(self) -> int:
         """The number of sequences."""
@@ -69,15 +80,16 @@ class Task:
     @property
     def inputs(self) -> int:
         """The number of input features."""
-        return int(self.train.x.shape[2])
+        table = self.train.table
+        return int(self.train.x.shape[2] if table is None else table.shape[1])
 
 
 class Benchmark(Piece):
     """Options of a benchmark; `build` makes its tasks."""
 
     @abstractmethod
-    def build(self) -> list[Task]:
-        """The tasks in the order in which they are to be learnt."""
+    def build(self, watch: Watch = quiet) -> list[Task]:
+        """The tasks in the order in which they are to be learnt; a long build tells how far it is."""
 
 
 def check_tasks(tasks: Sequence[Task]) -> None:
@@ -105,11 +117,14 @@ def check_tasks(tasks: Sequence[Task]) -> None:
 def _fault(data: Sequences, outputs: int) -> str | None:
     """What is wrong with one split, if anything."""
     x, y, lengths = data.x, data.y, data.lengths
-    if x.ndim != 3 or len(x) == 0:
-        return f"x must be [N, T, F] with N > 0, but has shape {x.shape}"
+    wanted = "[N, T, F]" if data.table is None else "[N, T]"
+    if x.ndim != wanted.count(",") + 1 or len(x) == 0:
+        return f"x must be {wanted} with N > 0, but has shape {x.shape}"
+    if data.table is not None and (x.min() < 0 or x.max() >= len(data.table)):
+        return f"x must hold row numbers of its table, from 0 to {len(data.table) - 1}"
     if lengths.shape != (len(x),) or lengths.min() < 1 or lengths.max() > x.shape[1]:
         return f"lengths must be [N] between 1 and T = {x.shape[1]}"
-    if not np.isfinite(x).all():
+    if not np.isfinite(x if data.table is None else data.table).all():
         return "x holds NaN or infinite values"
     shape: tuple[int, ...] = {Kind.LABEL: (len(x),), Kind.TAGS: x.shape[:2]}.get(
         data.kind, (len(x), y.shape[1] if y.ndim > 1 else -1, outputs)

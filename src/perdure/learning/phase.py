@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -82,6 +82,8 @@ class Phase:
         chance: Chance,
     ) -> None:
         """Set everything to the start of the phase."""
+        begun = learner.source.begin(knowledge.parameters, tasks)
+        knowledge = replace(knowledge, parameters=begun)
         self.learner, self.knowledge, self.tasks = learner, knowledge, tasks
         self.data, self.training = data, training
         situation = situate(learner, knowledge, tasks, data, chance)

@@ -48,6 +48,7 @@ class Data:
         self.dtype = dtype
         self.x = torch.from_numpy(sequences.x).to(device)
         self.y = torch.from_numpy(sequences.y).to(device)
+        self.table = None if sequences.table is None else torch.from_numpy(sequences.table).to(device, dtype)
         self.lengths = torch.from_numpy(sequences.lengths) if sequences.ragged else None
         self.complete = bool((sequences.y >= 0).all()) or self.kind is Kind.TAGS
 
@@ -71,7 +72,10 @@ class Data:
         else:
             x, y = self.x[index], self.y[index]
         lengths = None if self.lengths is None else self.lengths[index]
-        return pack_batch(self.kind, x.to(self.dtype), y, lengths, complete=self.complete)
+        packing = uniform(*x.shape[:2]) if lengths is None else pack_lengths(lengths)
+        rows = packing.pack(x)  # first packed, then turned into floating point: it is less by the padding
+        rows = rows.to(self.dtype) if self.table is None else self.table[rows.long()]
+        return _packed(self.kind, rows, packing, y, complete=self.complete)
 
 
 def pack_batch(
@@ -79,14 +83,18 @@ def pack_batch(
 ) -> Batch:
     """Pack x [B, T, F] and y; lengths [B] or None if all are T long."""
     packing = uniform(*x.shape[:2]) if lengths is None else pack_lengths(lengths)
-    rows = packing.pack(x)
+    return _packed(kind, packing.pack(x), packing, y, complete=complete)
+
+
+def _packed(kind: Kind, rows: Tensor, packing: Packing, y: Tensor, *, complete: bool) -> Batch:
+    """Packed rows [S, F] with the targets of their sequences."""
     if kind is Kind.TAGS:
         # Rows end where sequences do; a tag may still be unknown within one.
         return Batch(kind, rows, packing, None, packing, packing.pack(y).long(), True)
     count = y.shape[1] if kind is Kind.PATTERN else 1
     answers = uniform(packing.batch, count)
-    targets = answers.pack(y).to(x.dtype) if kind is Kind.PATTERN else y.long()
-    return Batch(kind, rows, packing, packing.last(count, x.device), answers, targets, complete)
+    targets = answers.pack(y).to(rows.dtype) if kind is Kind.PATTERN else y.long()
+    return Batch(kind, rows, packing, packing.last(count, rows.device), answers, targets, complete)
 
 
 def unlabelled(rows: Tensor, packing: Packing) -> Batch:

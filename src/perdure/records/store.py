@@ -12,9 +12,7 @@ from typing import Any
 
 from perdure.config import Config
 from perdure.errors import PerdureError
-from perdure.learning.phase import Facts
-from perdure.networks.layout import Vectors
-from perdure.records.files import (
+from perdure.files import (
     Damaged,
     read_json,
     read_tensors,
@@ -24,6 +22,8 @@ from perdure.records.files import (
     write_json,
     write_tensors,
 )
+from perdure.learning.phase import Facts
+from perdure.networks.layout import Vectors
 from perdure.records.record import Record
 
 

@@ -7,6 +7,7 @@ true ones. As in the original, each task's share counts as a mean and the shares
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Literal
 
@@ -64,8 +65,8 @@ class CoresetReplay:
         self.options, self.memory, self.situation = options, memory, situation
         self.old = list(range(min(situation.tasks)))
         self.chance = situation.chance("rehearsal", *situation.tasks)
-        like = situation.data(situation.tasks[0])
-        self.stored = {task: unstore(memory, task, like) for task in self.old}
+        # Of an old task's data only what they have in common is used: kind, precision, table of words.
+        self.stored = {task: unstore(memory, task, situation.data(task)) for task in self.old}
         self.answers = {task: self._answers(task) for task in self.old}
 
     @torch.no_grad()
@@ -177,8 +178,8 @@ def unstore(memory: Vectors, task: int, like: Data) -> Data:
     if f"x.{task}" in memory:
         x = memory[f"x.{task}"]
     else:
-        steps, features = memory[f"shape.{task}"].tolist()
-        bits = np.unpackbits(memory[f"bits.{task}"].cpu().numpy(), axis=1, count=steps * features)
-        x = torch.from_numpy(bits.reshape(-1, steps, features))
+        shape = memory[f"shape.{task}"].tolist()
+        bits = np.unpackbits(memory[f"bits.{task}"].cpu().numpy(), axis=1, count=math.prod(shape))
+        x = torch.from_numpy(bits.reshape(-1, *shape))
     lengths = memory[f"lengths.{task}"].long()
     return like.having(x, memory[f"y.{task}"], lengths)

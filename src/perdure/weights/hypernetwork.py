@@ -59,6 +59,8 @@ class Hypernetwork(WeightSource):
     """Whether output heads are generated, or plain weights of each task."""
     embeddings: Literal["trained", "frozen"] = "trained"
     """Whether the embeddings of old tasks go on learning (the paper) or stay."""
+    new_embedding: Literal["nearer", "drawn"] = "nearer"
+    """A new task's embedding starts at its random draw (the paper), or half-way to the mean of old ones."""
     spectral: bool = False
     """Divide generated W_hh by its largest singular value."""
 
@@ -84,6 +86,17 @@ class Hypernetwork(WeightSource):
             made = generator.arranged(generator.raw(theta, everything))
             scale = _spread_of_a_plain_network(generator.target, made)
         return parameters, {"scale": scale}
+
+    def begin(self, parameters: Vectors, tasks: Sequence[int]) -> Vectors:
+        """With `new_embedding` nearer: e_k starts half-way between its draw and the mean of old embeddings.
+
+        What h makes of an embedding far from all that it was trained on can be far from orthogonal.
+        """
+        new = min(tasks)
+        if self.new_embedding == "drawn" or new == 0:
+            return parameters
+        old = torch.stack([parameters[f"embedding.{task}"] for task in range(new)]).mean(0)
+        return parameters | {f"embedding.{new}": (old + parameters[f"embedding.{new}"]) / 2}
 
     def active(
         self, network: Network, buffers: Vectors, tasks: Sequence[int], rehearsed: Sequence[int] = ()

@@ -38,6 +38,10 @@ class WeightSource(Piece):
     def start(self, network: Network, chance: Chance) -> tuple[Vectors, Vectors]:
         """Parameters and buffers at the start of a run."""
 
+    def begin(self, parameters: Vectors, tasks: Sequence[int]) -> Vectors:
+        """Parameters as training of these tasks begins: a new task may start from what is known."""
+        return parameters
+
     @abstractmethod
     def active(
         self, network: Network, buffers: Vectors, tasks: Sequence[int], rehearsed: Sequence[int] = ()

@@ -1,0 +1,1 @@
+"""The paper's analyses as plain functions of records, or of (network, weights, data)."""

@@ -1,0 +1,63 @@
+"""What takes long to build is kept: whole, checked, and only while its ingredients are the same."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from perdure.benchmarks.sources.folder import cache_folder
+from perdure.benchmarks.task import Array
+from perdure.files import write
+
+DIGEST = 32
+"""Bytes of the digest that stands before the arrays in a cache file."""
+
+Arrays = dict[str, Array]
+
+
+def kept(name: str, recipe: Mapping[str, Any], make: Callable[[], Arrays]) -> Arrays:
+    """The arrays that `make` returns, from the cache where they were made before with the same recipe.
+
+    `recipe` names all that the arrays depend on: options, digests of raw files, a revision of the code.
+    A cache file that is damaged or half-written is made anew.
+    """
+    path = place(name, recipe)
+    found = _read(path)
+    if found is not None:
+        return found
+    arrays = make()
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **arrays)
+    content = buffer.getvalue()
+    write(path, hashlib.sha256(content).digest() + content)
+    return arrays
+
+
+def place(name: str, recipe: Mapping[str, Any]) -> Path:
+    """Where arrays with this recipe are kept."""
+    text = json.dumps(recipe, sort_keys=True)
+    return cache_folder() / "built" / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.npz"
+
+
+def _read(path: Path) -> Arrays | None:
+    try:
+        content = path.read_bytes()
+        if hashlib.sha256(content[DIGEST:]).digest() != content[:DIGEST]:
+            return None
+        with np.load(io.BytesIO(content[DIGEST:]), allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return None
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

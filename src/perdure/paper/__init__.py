@@ -1,0 +1,1 @@
+"""Every table and figure of the paper, one file each; the folder is the registry."""
