@@ -315,3 +315,13 @@ def test_meaningless_combinations_are_refused():
         outcome("hnet+online-ewc", **SMALL_HNET)
     with pytest.raises(PerdureError, match="separate heads"):
         outcome("hnet", **(SMALL_HNET | {"weights.heads": "separate", "network.heads": "single"}))
+
+
+def test_a_new_embedding_may_start_nearer_to_the_old_ones():
+    drawn = {f"embedding.{task}": torch.full((3,), float(value)) for task, value in enumerate((1, 3, 10, 7))}
+    nearer = Hypernetwork(new_embedding="nearer")
+    begun = nearer.begin(drawn, [2])
+    assert torch.equal(begun["embedding.2"], torch.full((3,), ((1 + 3) / 2 + 10) / 2))
+    assert all(torch.equal(begun[name], drawn[name]) for name in drawn if name != "embedding.2")
+    assert nearer.begin(drawn, [0]) is drawn
+    assert Hypernetwork().begin(drawn, [2]) is drawn

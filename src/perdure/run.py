@@ -13,7 +13,7 @@ from perdure.benchmarks.task import Task, check_tasks
 from perdure.config import Config
 from perdure.learning.engine import Habits, learn
 from perdure.learning.learner import Learner, newborn
-from perdure.learning.phase import Splits
+from perdure.learning.splits import Splits
 from perdure.networks.batch import Data
 from perdure.networks.network import Network
 from perdure.randomness import generator

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from perdure.errors import Interrupted
 from perdure.learning.evaluate import evaluate
 from perdure.learning.learner import Knowledge, Learner, newborn
-from perdure.learning.phase import Facts, Phase, Splits
+from perdure.learning.phase import Facts, Phase
+from perdure.learning.splits import Splits
+from perdure.learning.tables import reading, tables
 from perdure.learning.training import Training
 from perdure.networks.layout import Vectors, moved
 from perdure.weights.source import Chance
@@ -51,6 +53,8 @@ class Outcome:
     """What came out: the accuracy matrix R[k][j] (after phase k, on task j), curves and times."""
 
     accuracy: list[list[float]] = field(default_factory=list)
+    f1: list[list[float]] = field(default_factory=list)
+    """The same for the weighted F1 in percent."""
     curves: list[list[dict[str, float]]] = field(default_factory=list)
     iterations: list[int] = field(default_factory=list)
     seconds: list[dict[str, float]] = field(default_factory=list)
@@ -87,6 +91,8 @@ def learn(
 ) -> Outcome:
     """Learn all tasks; continue from the keeper's checkpoint if it has one."""
     outcome, knowledge = Outcome(), newborn(learner, chance).to(habits.device)
+    if training.tables == "trained":
+        knowledge = replace(knowledge, parameters=knowledge.parameters | tables(data))
     resumed: tuple[Vectors, Facts] | None = None
     checkpoint = keeper.load()
     if checkpoint is not None:
@@ -106,11 +112,13 @@ def learn(
         begun = time.perf_counter()
         knowledge = phase.finish()
         finished = time.perf_counter()
-        row = [
-            evaluate(*knowledge.weights(learner, task), data[task].test, task).accuracy
-            for task in range(learner.network.tasks)
+        scores = [
+            evaluate(*knowledge.weights(learner, task), splits.test, task)
+            for task, splits in enumerate(reading(data, knowledge.parameters))
         ]
+        row = [score.accuracy for score in scores]
         outcome.accuracy.append(row)
+        outcome.f1.append([score.f1 for score in scores])
         outcome.curves.append(phase.curve)
         outcome.iterations.append(phase.iteration)
         outcome.seconds.append(

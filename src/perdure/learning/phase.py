@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -19,8 +19,10 @@ from perdure.learning.evaluate import Score, evaluate
 from perdure.learning.learner import Knowledge, Learner
 from perdure.learning.optimiser import Optimiser
 from perdure.learning.sampling import Mixture
+from perdure.learning.splits import Splits
+from perdure.learning.tables import PREFIX, reading
 from perdure.learning.training import Training
-from perdure.networks.batch import Batch, Data
+from perdure.networks.batch import Batch
 from perdure.networks.layout import Vectors, Weights
 from perdure.networks.network import Network
 from perdure.networks.targets import negative_log_likelihood
@@ -33,16 +35,6 @@ Facts = dict[str, Any]
 
 Running = dict[int, tuple[Network, Weights]]
 """For each task of a mini-batch the network that runs and its psi."""
-
-
-@dataclass(frozen=True)
-class Splits:
-    """A task's data on the device."""
-
-    name: str
-    train: Data
-    val: Data
-    test: Data
 
 
 def situate(
@@ -85,12 +77,13 @@ class Phase:
         begun = learner.source.begin(knowledge.parameters, tasks)
         knowledge = replace(knowledge, parameters=begun)
         self.learner, self.knowledge, self.tasks = learner, knowledge, tasks
-        self.data, self.training = data, training
-        situation = situate(learner, knowledge, tasks, data, chance)
+        self.data, self.training = reading(data, begun), training
+        situation = situate(learner, knowledge, tasks, self.data, chance)
         self.replay = self._rehearse(situation)
         own = () if learner.rehearsal is None else learner.rehearsal.prefixes
         # In one order, whether the knowledge is fresh or from a file: sums of floats depend on it.
         extra = sorted(name for name in knowledge.parameters if name.startswith(own))
+        extra += [name for task in tasks if (name := f"{PREFIX}{task}") in knowledge.parameters]
         self.positions = situation.positions | dict.fromkeys(extra)
         start = take(knowledge.parameters, self.positions)
         self.active = {name: vector.clone().requires_grad_() for name, vector in start.items()}
@@ -154,7 +147,8 @@ class Phase:
             task: self.learner.source.weights(self.learner.network, self.knowledge.buffers, self.active, task)
             for task in shares
         }
-        batches = {task: self.data[task].train.batch(index) for task, index in shares.items()}
+        data = reading(self.data, self.active)
+        batches = {task: data[task].train.batch(index) for task, index in shares.items()}
         losses = {"task": self._task_loss(batches, running)}
         alone = any(term.watches == "task" for term in self.terms.values())
         if alone:  # some penalty wants to see the task's gradient by itself
@@ -204,12 +198,13 @@ class Phase:
 
     def _validate(self) -> None:
         """Note the curve; keep the best weights and stop early if asked to."""
+        data = reading(self.data, self.trained())
         scores = [
             evaluate(
                 *self.learner.source.weights(
                     self.learner.network, self.knowledge.buffers, self.trained(), task
                 ),
-                self.data[task].val,
+                data[task].val,
                 task,
             )
             for task in self.tasks
@@ -239,6 +234,8 @@ class Phase:
     def finish(self) -> Knowledge:
         """The knowledge after the phase: trained weights put back, memories renewed."""
         active = self.trained() if self.best is None else self.best[1]
+        # In place: penalties and rehearsal look at the same list, and now through the trained tables.
+        self.data[:] = reading(self.data, active)
         return Knowledge(
             parameters=put(self.knowledge.parameters, active, self.positions),
             buffers=self.knowledge.buffers,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
 
@@ -29,6 +29,8 @@ class Training(Options):
     """The learning rate falls along a cosine to this fraction over a task's iterations."""
     validate_every: PositiveInt = 250
     """Iterations between validations."""
+    tables: Literal["frozen", "trained"] = "frozen"
+    """Whether a task's table of word vectors, if it has one, stays as it is or is trained with the task."""
     patience: PositiveInt | None = None
     """Stop a task after so many validations without a better accuracy, and restore the best weights."""
 

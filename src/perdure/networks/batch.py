@@ -49,15 +49,25 @@ class Data:
         self.x = torch.from_numpy(sequences.x).to(device)
         self.y = torch.from_numpy(sequences.y).to(device)
         self.table = None if sequences.table is None else torch.from_numpy(sequences.table).to(device, dtype)
+        self.scaling: tuple[Tensor, Tensor] | None = None
+        if sequences.scaling is not None:
+            offset, factor = (torch.from_numpy(part).to(device, dtype) for part in sequences.scaling)
+            self.scaling = offset, factor
         self.lengths = torch.from_numpy(sequences.lengths) if sequences.ragged else None
         self.complete = bool((sequences.y >= 0).all()) or self.kind is Kind.TAGS
 
     def having(self, x: Tensor, y: Tensor, lengths: Tensor) -> Data:
         """Other sequences of the same kind, on the same device."""
-        other = copy(self)
+        other = copy(self)  # with its table or scaling
         other.x, other.y = x.to(self.x.device), y.to(self.x.device)
         other.lengths = lengths.cpu() if bool((lengths != x.shape[1]).any()) else None
         other.complete = bool((y >= 0).all()) or self.kind is Kind.TAGS
+        return other
+
+    def reading(self, table: Tensor) -> Data:
+        """The same row numbers, read through another table [V, F]."""
+        other = copy(self)
+        other.table = table
         return other
 
     def __len__(self) -> int:
@@ -75,6 +85,9 @@ class Data:
         packing = uniform(*x.shape[:2]) if lengths is None else pack_lengths(lengths)
         rows = packing.pack(x)  # first packed, then turned into floating point: it is less by the padding
         rows = rows.to(self.dtype) if self.table is None else self.table[rows.long()]
+        if self.scaling is not None:
+            offset, factor = self.scaling
+            rows = (rows - offset) * factor
         return _packed(self.kind, rows, packing, y, complete=self.complete)
 
 

@@ -25,14 +25,15 @@ def negative_log_likelihood(logits: Tensor, batch: Batch) -> Tensor:
     return functional.cross_entropy(logits, batch.targets, ignore_index=-1, reduction="sum")
 
 
-def hits(logits: Tensor, batch: Batch) -> tuple[int, int]:
-    """How many answers are right (bits: logit >= 0; classes: argmax), and how many are asked."""
+def confusion(logits: Tensor, batch: Batch) -> Tensor:
+    """How often class i was asked and j answered [C, C]; bits are two classes (1: logit >= 0)."""
     if batch.kind is Kind.PATTERN:
-        right = (logits >= 0) == (batch.targets > 0)
+        classes, answers = 2, (logits >= 0).long()
     else:
-        right = logits.argmax(1) == batch.targets
+        classes, answers = logits.shape[1], logits.argmax(1)
     asked = batch.targets >= 0
-    return int((right & asked).sum()), int(asked.sum())
+    pairs = batch.targets[asked].long() * classes + answers[asked]
+    return torch.bincount(pairs, minlength=classes**2).view(classes, classes)
 
 
 def draw(logits: Tensor, batch: Batch, generator: torch.Generator) -> Tensor:

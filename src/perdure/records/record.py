@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from typing import Any
 
@@ -39,6 +39,8 @@ class Record:
     config: dict[str, Any]
     versions: dict[str, str]
     machine: dict[str, str]
+    f1: list[list[float]] = field(default_factory=list)
+    """The accuracy matrix' like for the weighted F1, in percent."""
     format: int = 1
 
     @property
@@ -51,7 +53,8 @@ def make_record(
     config: Config, tasks: list[str], outcome: Outcome, parameters: dict[str, int], machine: dict[str, str]
 ) -> Record:
     """The record of what came out of a config."""
-    accuracy = outcome.accuracy * (len(tasks) if config.together else 1)
+    times = len(tasks) if config.together else 1
+    accuracy = outcome.accuracy * times
     diagonal = [row[task] for task, row in enumerate(accuracy)]
     return Record(
         hash=config.hash,
@@ -59,6 +62,7 @@ def make_record(
         method=config.method,
         seed=config.seed,
         accuracy=accuracy,
+        f1=outcome.f1 * times,
         during=sum(diagonal) / len(diagonal),
         final=sum(accuracy[-1]) / len(accuracy[-1]),
         seconds=sum(sum(times.values()) for times in outcome.seconds),

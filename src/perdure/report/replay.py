@@ -11,6 +11,7 @@ from perdure.config import from_json
 from perdure.errors import PerdureError
 from perdure.learning.engine import unpack
 from perdure.learning.phase import situate
+from perdure.learning.tables import reading
 from perdure.records.record import Record
 from perdure.records.store import RunFolder
 from perdure.rehearsal.rehearsal import sequences_of
@@ -56,8 +57,8 @@ def examples(folder: RunFolder, record: Record) -> list[Examples]:
             f"Run {record.hash} ({record.method}) rehearses nothing; coresets, rtf and hnet+r do."
         )
     tasks, learner = assemble(config)
-    data = on_device(tasks, "cpu")
     knowledge = unpack(folder.knowledge(len(record.iterations) - 1), learner)
+    data = reading(on_device(tasks, "cpu"), knowledge.parameters)
     memory = knowledge.memories["rehearsal"]
     situation = situate(learner, knowledge, [len(tasks) - 1], data, chance_of(config))
     rows = []

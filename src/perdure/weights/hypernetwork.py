@@ -59,7 +59,7 @@ class Hypernetwork(WeightSource):
     """Whether output heads are generated, or plain weights of each task."""
     embeddings: Literal["trained", "frozen"] = "trained"
     """Whether the embeddings of old tasks go on learning (the paper) or stay."""
-    new_embedding: Literal["nearer", "drawn"] = "nearer"
+    new_embedding: Literal["drawn", "nearer"] = "drawn"
     """A new task's embedding starts at its random draw (the paper), or half-way to the mean of old ones."""
     spectral: bool = False
     """Divide generated W_hh by its largest singular value."""

@@ -1,0 +1,17 @@
+"""A task's data as a learner sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from perdure.networks.batch import Data
+
+
+@dataclass(frozen=True)
+class Splits:
+    """A task's data on the device."""
+
+    name: str
+    train: Data
+    val: Data
+    test: Data
