@@ -5,18 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-
-@dataclass(frozen=True)
-class Number:
-    """A mean over n seeds with its standard error (None where n is 1 or nothing was published)."""
-
-    mean: float
-    sem: float | None = None
-    n: int = 1
-    low: float | None = None
-    """Lower end of the 95 % bootstrap interval of the mean."""
-    high: float | None = None
-    """Upper end."""
+from perdure.analysis.statistics import Number as Number
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,35 @@
+"""AudioSet with fewer classes a task: HNET and Online EWC as tasks become harder."""
+
+from __future__ import annotations
+
+from perdure.paper.audioset import DATA
+from perdure.paper.comparison import row
+from perdure.paper.sweep import Point, Sweep
+
+CLASSES = (2, 4, 6, 8, 10)
+TASKS = (2, 6, 10)
+"""Numbers of tasks at which the classes vary."""
+
+ITEM = Sweep(
+    title="AudioSet: classes per task and number of tasks",
+    source="Fig. 5 (fig:audioset_classes_vs_tasks)",
+    about="More classes make each task harder, more tasks make the sequence longer.",
+    axis="classes per task c",
+    data=DATA,
+    published_known=False,
+    points=tuple(
+        Point(
+            f"{label}, {tasks} tasks",
+            c,
+            row(
+                f"{label}, {tasks} tasks, c = {c}",
+                "audioset",
+                method,
+                options={"benchmark.classes": c, "benchmark.tasks": tasks},
+            ),
+        )
+        for label, method in (("HNET", "hnet"), ("Online EWC", "online-ewc"))
+        for tasks in TASKS
+        for c in CLASSES
+    ),
+)

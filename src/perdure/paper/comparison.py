@@ -1,0 +1,123 @@
+"""Tables that compare methods: during and final accuracy, ours beside the published ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from perdure.analysis.statistics import Number, verdict
+from perdure.paper.findings import Cell
+from perdure.paper.item import DIFFERENCES, Drawn, Item, Results, Setting
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLUMNS = ("during", "final")
+OURS, PUBLISHED = "#1f77b4", "#7f7f7f"
+ROW_HEIGHT = 0.34
+"""Inches of a figure that one row takes."""
+
+
+def percent(mean: float, sem: float | None = None, n: int = 10) -> Number:
+    """A published number."""
+    return Number(mean, sem, n)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table: a setting, and what was published for it."""
+
+    setting: Setting
+    published: Mapping[str, Number] = field(default_factory=dict)
+    """By column; absent where the paper has none."""
+
+
+def row(
+    label: str,
+    benchmark: str,
+    method: str,
+    during: tuple[float, float] | None = None,
+    final: tuple[float, float] | None = None,
+    options: Mapping[str, Any] | None = None,
+    *,
+    n: int = 10,
+) -> Row:
+    """A row in short: published mean and SEM of both columns, and options beyond the preset."""
+    given = {"during": during, "final": final}
+    published = {name: percent(*pair, n) for name, pair in given.items() if pair is not None}
+    return Row(Setting(label, benchmark, method, options or {}), published)
+
+
+@dataclass(frozen=True)
+class Comparison(Item):
+    """A table of methods."""
+
+    title: str
+    source: str
+    about: str
+    rows: Sequence[Row]
+    data: str = ""
+    """What differs from the paper's data at every scale; empty if nothing."""
+
+    def settings(self, scale: str) -> list[Setting]:
+        """One for each row."""
+        del scale
+        return [row.setting for row in self.rows]
+
+    def differs(self, scale: str) -> str:
+        """What the scale makes smaller, and what the data are not."""
+        return " ".join(part for part in (self.data, DIFFERENCES[scale]) if part)
+
+    def evaluate(self, results: Results) -> tuple[list[Cell], list[Drawn]]:
+        """Two cells a row, and one figure of all rows."""
+        cells = [cell for row in self.rows for cell in cells_of(row, results)]
+        return cells, [self._drawn(cells)]
+
+    def _drawn(self, cells: Sequence[Cell]) -> Drawn:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(7.2, 1.1 + ROW_HEIGHT * len(self.rows)), layout="constrained")
+        left, right = figure.subplots(1, 2, sharey=True)
+        for axes, column in ((left, "during"), (right, "final")):
+            draw_column(axes, [cell for cell in cells if cell.column == column])
+            axes.set_title(column)
+        left.invert_yaxis()
+        right.legend(loc="lower left", fontsize=8)
+        caption = "Accuracy in percent, mean and standard error over seeds; hollow: published."
+        return Drawn("comparison", self.title, caption, figure)
+
+
+def cells_of(row: Row, results: Results) -> list[Cell]:
+    """During and final of one row."""
+    hashes = tuple(record.hash for record in results.of(row.setting))
+    command = row.setting.command(results.scale, results.seeds)
+    cells = []
+    for column in COLUMNS:
+        ours, published = results.number(row.setting, column), row.published.get(column)
+        judged = verdict(ours, published) if published else ""
+        cells.append(Cell(row.setting.label, column, ours, published, judged, command, hashes))
+    return cells
+
+
+def draw_column(axes: Axes, cells: Sequence[Cell]) -> None:
+    """Our numbers as dots with errors, published ones as hollow marks; a line for each row."""
+    axes.grid(axis="x", alpha=0.3)
+    for place, cell in enumerate(cells):
+        for value, colour, fill, label in (
+            (cell.published, PUBLISHED, "none", "published"),
+            (cell.ours, OURS, OURS, "ours"),
+        ):
+            if value is not None:
+                axes.errorbar(
+                    value.mean,
+                    place,
+                    xerr=value.sem or 0,
+                    fmt="o",
+                    color=colour,
+                    markerfacecolor=fill,
+                    capsize=2,
+                    label=label if place == len(cells) - 1 else None,
+                )
+    axes.set_yticks(range(len(cells)), [cell.row for cell in cells])
+    axes.set_xlabel("accuracy (%)")

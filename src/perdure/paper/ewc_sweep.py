@@ -1,0 +1,34 @@
+"""Online EWC's trade of stability for plasticity: three strengths on AudioSet."""
+
+from __future__ import annotations
+
+from perdure.paper.audioset import DATA
+from perdure.paper.comparison import row
+from perdure.paper.sweep import Point, Sweep
+
+STRENGTHS = (1.0, 100.0, 10_000.0)
+"""Below, at, and above the strength of the AudioSet table; the figure's own values are not printed."""
+CLASSES = (2, 6, 10)
+
+ITEM = Sweep(
+    title="Online EWC on AudioSet with three strengths",
+    source="SM Fig. (supp:fig:audioset_lambdas)",
+    about="A low strength learns each task well and forgets; a high one keeps, but learns less.",
+    axis="classes per task c",
+    data=DATA,
+    published_known=False,
+    points=tuple(
+        Point(
+            f"λ = {strength:g}",
+            c,
+            row(
+                f"λ = {strength:g}, c = {c}",
+                "audioset",
+                "online-ewc",
+                options={"benchmark.classes": c, "penalties.online-ewc.strength": strength},
+            ),
+        )
+        for strength in STRENGTHS
+        for c in CLASSES
+    ),
+)

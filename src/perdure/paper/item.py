@@ -1,0 +1,170 @@
+"""What an item of the paper is: its runs, its published numbers, and what is made of the records.
+
+One module of this folder per table or figure, each with a constant ITEM; the folder is the registry.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perdure.analysis.statistics import Number, number
+from perdure.config import Config, build
+from perdure.errors import unknown
+from perdure.paper.findings import Cell
+from perdure.records.record import Record
+from perdure.records.store import RunFolder
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DIFFERENCES = {
+    "smoke": "Sizes for seconds: it shows that everything runs; the accuracies mean nothing.",
+    "laptop": "Fewer iterations than the paper, made up for by higher learning rates and early stopping.",
+    "paper": "",
+}
+"""What each scale makes smaller."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One configuration of an item, to be run with several seeds."""
+
+    label: str
+    benchmark: str
+    method: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Options by dotted name, beyond the preset of the scale."""
+
+    def config(self, scale: str, seed: int) -> Config:
+        """The config of one seed."""
+        return build(self.benchmark, self.method, scale=scale, seed=seed, **self.options)
+
+    def command(self, scale: str, seeds: int) -> str:
+        """The command that runs it by itself."""
+        options = "".join(f" --{name} {_text(value)}" for name, value in self.options.items())
+        return f"perdure run {self.benchmark} {self.method} --scale {scale} --seeds {seeds}{options}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (tuple, list)):
+        return ",".join(str(part) for part in value)
+    return str(value).lower() if isinstance(value, bool) or value is None else str(value)
+
+
+@dataclass(frozen=True)
+class Results:
+    """The finished runs of an item."""
+
+    scale: str
+    seeds: int
+    runs: Path
+    records: Mapping[str, Record]
+    """By the config's hash."""
+
+    def of(self, setting: Setting) -> list[Record]:
+        """The records of a setting, seed after seed."""
+        return [self.records[setting.config(self.scale, seed).hash] for seed in range(self.seeds)]
+
+    def folder(self, record: Record) -> RunFolder:
+        """Where a record's run lies."""
+        return RunFolder(self.runs, record.hash)
+
+    def number(self, setting: Setting, column: str) -> Number:
+        """A column of the records, `during` or `final`, as a number over seeds."""
+        return over_seeds([getattr(record, column) for record in self.of(setting)], setting.label, column)
+
+
+def over_seeds(values: Sequence[float], *role: str) -> Number:
+    """Values of several seeds as one number; the draws of its bootstrap follow from the role."""
+    return number(values, np.random.default_rng(zlib.crc32("/".join(role).encode())))
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A finished figure with its words."""
+
+    name: str
+    title: str
+    caption: str
+    figure: Figure
+
+
+class Item(ABC):
+    """A table or figure of the paper."""
+
+    title: str
+    source: str
+    """Which table or figure of the paper it is."""
+    about: str
+    """One or two sentences: what it shows."""
+
+    @abstractmethod
+    def settings(self, scale: str) -> list[Setting]:
+        """All settings that are run for it, each with every seed."""
+
+    @abstractmethod
+    def evaluate(self, results: Results) -> tuple[list[Cell], list[Drawn]]:
+        """The cells of its table and its figures, from finished runs."""
+
+    def differs(self, scale: str) -> str:
+        """What is smaller or otherwise different from the paper at a scale."""
+        return DIFFERENCES[scale]
+
+    def seeds(self, scale: str) -> int:
+        """How many seeds are run if nobody says."""
+        return {"smoke": 1, "laptop": 3}.get(scale, 10)
+
+    def configs(self, scale: str, seeds: int) -> list[Config]:
+        """All runs."""
+        return [setting.config(scale, seed) for setting in self.settings(scale) for seed in range(seeds)]
+
+
+ORDER = (
+    "table-1",
+    "table-2",
+    "smnist",
+    "smnist-rehearsal",
+    "upsampling",
+    "audioset",
+    "audioset-classes",
+    "ewc-sweep",
+    "pos",
+    "task-identity",
+    "single-head",
+    "transfer",
+    "flatness",
+    "intuition",
+    "supervised",
+    "theory",
+    "sampled-regulariser",
+)
+"""Items in the order in which the paper has them; others follow by name."""
+
+
+def items() -> dict[str, Item]:
+    """All items by name."""
+    found: dict[str, Item] = {}
+    package = importlib.import_module("perdure.paper")
+    for module in pkgutil.iter_modules(package.__path__, "perdure.paper."):
+        item = getattr(importlib.import_module(module.name), "ITEM", None)
+        if isinstance(item, Item):
+            found[module.name.rpartition(".")[2].replace("_", "-")] = item
+    places = {name: place for place, name in enumerate(ORDER)}
+    return dict(sorted(found.items(), key=lambda pair: (places.get(pair[0], len(places)), pair[0])))
+
+
+def find_item(name: str) -> Item:
+    """The item of that name; a teaching error if there is none."""
+    known = items()
+    if name not in known:
+        raise unknown("item of the paper", name, known)
+    return known[name]

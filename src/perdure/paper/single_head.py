@@ -1,0 +1,26 @@
+"""One output head for all tasks: HNET hardly minds, Online EWC does."""
+
+from __future__ import annotations
+
+from perdure.paper.comparison import Comparison, row
+
+ITEM = Comparison(
+    title="A single output head (Permuted Copy Task)",
+    source="SM text (supp:cl:experimental:setting), n = 10",
+    about=(
+        "All tasks share one head. HNET makes weights for each task anyway; Online EWC must adapt the "
+        "shared head, "
+        "although it is told the task by a one-hot input."
+    ),
+    rows=(
+        row("HNET", "permuted-copy", "hnet", None, (95.78, 2.13), options={"network.heads": "single"}),
+        row(
+            "Online EWC with task identity",
+            "permuted-copy",
+            "online-ewc",
+            None,
+            (68.41, 1.45),
+            {"network.heads": "single", "network.task_identity": True},
+        ),
+    ),
+)

@@ -1,0 +1,88 @@
+"""Figures in which accuracy runs along a difficulty: one line a method, one point a setting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perdure.paper.comparison import COLUMNS, Row, cells_of
+from perdure.paper.findings import Cell
+from perdure.paper.item import DIFFERENCES, Drawn, Item, Results, Setting
+
+
+@dataclass(frozen=True)
+class Point:
+    """One setting on a line."""
+
+    line: str
+    x: float
+    row: Row
+
+
+@dataclass(frozen=True)
+class Sweep(Item):
+    """A figure of lines, with all its numbers as a table."""
+
+    title: str
+    source: str
+    about: str
+    axis: str
+    """What x is."""
+    points: Sequence[Point]
+    data: str = ""
+    """What differs from the paper's data at every scale; empty if nothing."""
+    published_known: bool = True
+    """Whether the paper prints its numbers, not only a figure."""
+
+    def settings(self, scale: str) -> list[Setting]:
+        """One for each point; lines may share some."""
+        del scale
+        return [point.row.setting for point in self.points]
+
+    def differs(self, scale: str) -> str:
+        """What the scale makes smaller, and what the data are not."""
+        unknown = "" if self.published_known else "The paper shows these numbers in a figure only."
+        return " ".join(part for part in (self.data, unknown, DIFFERENCES[scale]) if part)
+
+    def evaluate(self, results: Results) -> tuple[list[Cell], list[Drawn]]:
+        """Cells of all points, and two panels of lines."""
+        cells = [cells_of(point.row, results) for point in self.points]
+        return [cell for pair in cells for cell in pair], [self._drawn(cells)]
+
+    def _drawn(self, cells: Sequence[Sequence[Cell]]) -> Drawn:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(8.4, 3.8), layout="constrained")
+        panels = figure.subplots(1, 2, sharey=True)
+        lines = list(dict.fromkeys(point.line for point in self.points))
+        for number, column in enumerate(COLUMNS):
+            axes = panels[number]
+            for place, line in enumerate(lines):
+                chosen = [
+                    (point.x, pair[number])
+                    for point, pair in zip(self.points, cells, strict=True)
+                    if point.line == line
+                ]
+                colour = f"C{place}"
+                ours = [(x, cell.ours) for x, cell in chosen if cell.ours]
+                axes.errorbar(
+                    [x for x, _ in ours],
+                    [value.mean for _, value in ours],
+                    yerr=[value.sem or 0 for _, value in ours],
+                    marker="o",
+                    capsize=2,
+                    color=colour,
+                    label=line,
+                )
+                theirs = [(x, cell.published) for x, cell in chosen if cell.published]
+                axes.plot(
+                    [x for x, _ in theirs], [value.mean for _, value in theirs], "--", color=colour, alpha=0.5
+                )
+            axes.set(xlabel=self.axis, title=column)
+            axes.grid(alpha=0.3)
+        panels[0].set_ylabel("accuracy (%)")
+        panels[1].legend(fontsize=7)
+        caption = "Mean and standard error over seeds" + (
+            "; broken lines: published." if self.published_known else "."
+        )
+        return Drawn("lines", self.title, caption, figure)
