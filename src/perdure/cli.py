@@ -6,6 +6,7 @@ torch takes seconds to import; nothing here imports it before it is needed.
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Sequence
 
@@ -17,9 +18,24 @@ perdure: continual learning for recurrent networks and sequential data
   perdure list                          what there is: benchmarks, methods, scales
   perdure run BENCHMARK METHOD [...]    learn the tasks one after the other; see perdure run --help
   perdure show [RUN]                    a run's accuracy matrix, or all runs; see perdure show --help
+  perdure reproduce NAME ... | all      a table or figure of the paper; without a name, the list of them
+  perdure analyse NAME RUN ...          the paper's analyses on any run; see perdure analyse --help
+  perdure report                        one HTML page of all runs and findings
+  perdure data list|check|build|where   data sets: what is needed, what is there, one's own data
 
 Try: perdure run permuted-copy fine-tuning
 """
+
+COMMANDS = {
+    "list": "listing",
+    "run": "running",
+    "show": "showing",
+    "reproduce": "reproducing",
+    "report": "reporting",
+    "analyse": "analysing",
+    "data": "data",
+}
+"""By name the module of `perdure.commands`, and the function of the same name in it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,15 +72,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _command(name: str, words: list[str]) -> int:
     """Hand over to the command's module, which is imported only now."""
-    if name == "list":
-        from perdure.commands.listing import listing as command
-    elif name == "run":
-        from perdure.commands.running import running as command
-    elif name == "show":
-        from perdure.commands.showing import showing as command
-    else:
-        raise unknown("command", name, ("list", "run", "show"))
-    return command(words)
+    if name not in COMMANDS:
+        raise unknown("command", name, COMMANDS)
+    module = importlib.import_module(f"perdure.commands.{COMMANDS[name]}")
+    code: int = getattr(module, COMMANDS[name])(words)
+    return code
 
 
 if __name__ == "__main__":

@@ -6,18 +6,26 @@ import multiprocessing
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from queue import Queue
 from types import FrameType
+from typing import NamedTuple
 
 from perdure.config import Config, from_json
 from perdure.errors import Interrupted, PerdureError
-from perdure.learning.engine import Habits
+from perdure.learning.engine import Habits, Progress
+from perdure.report.board import Board
 from perdure.report.progress import Display
 from perdure.run import Done, run
 
+News = Queue[tuple[int, Progress]]
+"""What workers report: the number of the run, and where it is."""
+LOOK = 0.25
+"""Seconds between looks at the news."""
 PATIENCE = 1.0
 """Seconds within which a second signal counts as the first."""
 
@@ -56,13 +64,14 @@ def execute(
     *,
     workers: int,
     device: str,
-    force: bool,
-    save_every: float,
+    force: bool = False,
+    save_every: float = 20.0,
+    board: Board | None = None,
 ) -> list[Done]:
-    """Run all configs; results in the order of the configs."""
+    """Run all configs; results in the order of the configs. A board shows all of them together."""
     habits = Habits(save_every=save_every, device=device)
-    if min(workers, len(configs)) > 1:
-        return _in_pool(configs, runs, min(workers, len(configs)), habits, force)
+    if board is not None or min(workers, len(configs)) > 1:
+        return _in_pool(configs, runs, max(1, min(workers, len(configs))), habits, force, board)
     signals = Signals()
     try:
         return [
@@ -86,7 +95,9 @@ def _one(
         return done
 
 
-def _in_pool(configs: Sequence[Config], runs: Path, workers: int, habits: Habits, force: bool) -> list[Done]:
+def _in_pool(
+    configs: Sequence[Config], runs: Path, workers: int, habits: Habits, force: bool, board: Board | None
+) -> list[Done]:
     """Run configs in processes of one thread each.
 
     A signal to this process leaves a file that asks all of them to save themselves and stop.
@@ -97,17 +108,20 @@ def _in_pool(configs: Sequence[Config], runs: Path, workers: int, habits: Habits
         stop = Path(folder) / "stop"
         # Workers inherit that Ctrl-C is ignored, also while they still import torch.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-            jobs = {
-                pool.submit(
-                    _work, config.json, str(runs), habits.save_every, habits.device, force, str(stop)
-                ): n
-                for n, config in enumerate(configs)
-            }
+        context = multiprocessing.get_context("spawn")
+        with (
+            context.Manager() if board else nullcontext() as manager,
+            ProcessPoolExecutor(workers, mp_context=context) as pool,
+        ):
+            news = None if manager is None else manager.Queue()
+            order = _Order(str(runs), habits.save_every, habits.device, force, str(stop), news)
+            jobs = {pool.submit(_work, number, c.json, order): number for number, c in enumerate(configs)}
             signals = Signals(stop.touch)
-            for job in as_completed(jobs):
+            for job in _completed(jobs, board, news):
                 try:
                     results[jobs[job]] = job.result()
+                    if board is not None:
+                        board.done(jobs[job], results[jobs[job]].record)
                 except PerdureError as fault:
                     faults.append(fault)
                     stop.touch()  # what the others have done is saved
@@ -122,10 +136,37 @@ def _in_pool(configs: Sequence[Config], runs: Path, workers: int, habits: Habits
     return [results[number] for number in range(len(configs))]
 
 
-def _work(data: dict[str, object], runs: str, save_every: float, device: str, force: bool, stop: str) -> Done:
+def _completed(
+    jobs: Collection[Future[Done]], board: Board | None, news: News | None
+) -> Iterator[Future[Done]]:
+    """The jobs as they end; meanwhile a board is told what workers report."""
+    pending: set[Future[Done]] = set(jobs)
+    while pending:
+        ended, pending = wait(pending, timeout=LOOK if board else None, return_when=FIRST_COMPLETED)
+        while board is not None and news is not None and not news.empty():
+            board.moved(*news.get())
+        yield from ended
+
+
+class _Order(NamedTuple):
+    """What every worker is told."""
+
+    runs: str
+    save_every: float
+    device: str
+    force: bool
+    stop: str
+    news: News | None
+
+
+def _work(number: int, data: dict[str, object], order: _Order) -> Done:
     """In a worker: run one config, given as plain data, unless a stop was asked for before."""
-    asked = Path(stop).exists
+    asked = Path(order.stop).exists
     if asked():
         raise Interrupted("Stopped; the same command continues where it was.")
-    habits = Habits(save_every=save_every, device=device, stop=asked)
-    return _one(from_json(data), Path(runs), habits, force, labelled=True, live=False)
+    habits = Habits(save_every=order.save_every, device=order.device, stop=asked)
+    config, runs, news = from_json(data), Path(order.runs), order.news
+    if news is None:
+        return _one(config, runs, habits, order.force, labelled=True, live=False)
+    watching = replace(habits, watch=lambda state: news.put((number, state)))
+    return run(config, runs, watching, force=order.force)

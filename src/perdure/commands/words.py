@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from perdure.errors import PerdureError, unknown
 
@@ -108,3 +110,13 @@ def choice(options: Mapping[str, str], name: str, choices: Collection[str], defa
     if value not in choices:
         raise unknown(f"value for --{name}", value, choices)
     return value
+
+
+def use_data_folder(words: Words) -> None:
+    """Let --data DIR name the folder of raw data, for this process and those that it starts."""
+    folder = words.options.get("data")
+    if folder is None:
+        return
+    if not Path(folder).is_dir():
+        raise PerdureError(f"--data: '{folder}' is no folder.")
+    os.environ["PERDURE_DATA"] = folder

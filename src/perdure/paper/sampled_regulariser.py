@@ -9,7 +9,7 @@ ITEM = Comparison(
     source=(
         "SM text (supp:methods:hnet); the published call has a single head and reports 100 final for one seed"
     ),
-    about="Protecting one random old task in each step instead of all costs the same for any number of tasks.",
+    about="Protecting one random old task a step, not all of them, costs the same for any number of tasks.",
     rows=(
         row("HNET, all old tasks", "permuted-copy", "hnet", (99.98, 0.00), (99.96, 0.01)),
         row("HNET, C = 1", "permuted-copy", "hnet", options={"penalties.generated.sample": 1}),

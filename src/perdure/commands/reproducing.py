@@ -1,0 +1,158 @@
+"""perdure reproduce: tables and figures of the paper, each by its name."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perdure.commands.words import check_names, choice, parse, use_data_folder, whole_number
+from perdure.errors import PerdureError
+
+if TYPE_CHECKING:
+    from perdure.config import Config
+    from perdure.paper.item import Item
+    from perdure.paper.plan import Plan
+    from perdure.records.record import Record
+
+HELP = """\
+perdure reproduce NAME ... | all: run what an item of the paper needs, print its table, draw its figures
+
+  NAME                 such as table-1; without a name all items are listed
+  --scale SCALE        smoke (seconds), laptop (default) or paper (the paper's settings)
+  --seeds N            seeds of each setting (default: 1 for smoke, 3 for laptop, 10 for paper)
+  --workers N          processes, of one thread each (default: one for each core)
+  --runs DIR           folder of records, findings and figures (default: runs)
+  --data DIR           folder of raw data (default: PERDURE_DATA, or the user's cache)
+  --plan               only say how many runs it takes and how long
+
+Runs that are there already are not made again; a command that was stopped continues where it was.
+"""
+
+OPTIONS = ("scale", "seeds", "workers", "runs", "data", "plan")
+MINUTE, HOUR = 60, 3600
+
+
+def reproducing(words: list[str]) -> int:
+    """Plan, run, evaluate, print, report."""
+    read = parse(words, flags=("plan",))
+    check_names(read, OPTIONS)
+    if read.help:
+        print(HELP, end="")
+        return 0
+    use_data_folder(read)
+    from perdure.config import SCALES
+    from perdure.paper.item import find_item, items
+
+    if not read.positional:
+        _list(items())
+        return 0
+    scale = choice(read.options, "scale", SCALES, "laptop")
+    every = "all" in read.positional
+    chosen = items() if every else {name: find_item(name) for name in read.positional}
+    chosen = _possible(chosen, scale, refuse=not every)
+    seeds = {name: whole_number(read.options, "seeds", item.seeds(scale), 1) for name, item in chosen.items()}
+    runs = Path(read.options.get("runs", "runs"))
+    workers = whole_number(read.options, "workers", os.cpu_count() or 1, 1)
+    from perdure.paper.plan import plan
+
+    work = plan(chosen, scale, seeds, runs)
+    _announce(work, workers, scale)
+    if "plan" in read.options:
+        return 0
+    records = _run(work, runs, workers)
+    _evaluate(chosen, scale, seeds, runs, records)
+    return 0
+
+
+def _list(items: Mapping[str, Item]) -> None:
+    for name, item in items.items():
+        print(f"  {name:<22}{item.title}")
+
+
+def _possible(items: Mapping[str, Item], scale: str, *, refuse: bool) -> dict[str, Item]:
+    """The items whose data can be had; the others are named, or refused."""
+    checked: dict[str, PerdureError | None] = {}
+    possible = {}
+    for name, item in items.items():
+        benchmarks: dict[str, Config] = {
+            setting.benchmark: setting.config(scale, 0) for setting in item.settings(scale)
+        }
+        for benchmark, config in benchmarks.items():
+            if benchmark not in checked:
+                checked[benchmark] = _fault(config)
+        faults = [checked[benchmark] for benchmark in benchmarks if checked[benchmark] is not None]
+        if not faults:
+            possible[name] = item
+        elif refuse:
+            assert faults[0] is not None
+            raise faults[0]
+        else:
+            print(f"{name} is left out: {faults[0]}", file=sys.stderr)
+    return possible
+
+
+def _fault(config: Config) -> PerdureError | None:
+    """Why a benchmark cannot be built, if so."""
+    try:
+        config.benchmark.build()
+    except PerdureError as fault:
+        return fault
+    return None
+
+
+def _announce(work: Plan, workers: int, scale: str) -> None:
+    """How much there is to do, and for how long."""
+    count, missing = len(work.configs), work.missing
+    print(f"{count} runs, {len(work.found)} of them finished already.", file=sys.stderr)
+    if missing and scale != "smoke":
+        from perdure.paper.plan import estimate
+
+        seconds = estimate(missing)
+        print(
+            f"The other {len(missing)} take at most about {_duration(seconds)} of one core, so "
+            f"{_duration(seconds / workers)} with {workers} at once (measured on a few iterations).",
+            file=sys.stderr,
+        )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 2 * MINUTE:
+        return f"{seconds:.0f} s"
+    return f"{seconds / MINUTE:.0f} min" if seconds < 2 * HOUR else f"{seconds / HOUR:.1f} h"
+
+
+def _run(work: Plan, runs: Path, workers: int) -> dict[str, Record]:
+    """Run what is missing; all records by hash."""
+    from perdure.commands.executing import execute
+    from perdure.report.board import Board
+
+    missing = work.missing
+    records = dict(work.found)
+    if missing:
+        labels = [f"{config.benchmark.name} {config.method} seed {config.seed}" for config in missing]
+        with Board(labels) as board:
+            done = execute(missing, runs, workers=workers, device="cpu", board=board)
+        records |= {each.record.hash: each.record for each in done}
+    return records
+
+
+def _evaluate(
+    items: Mapping[str, Item], scale: str, seeds: Mapping[str, int], runs: Path, records: Mapping[str, Record]
+) -> None:
+    """Tables on standard output, figures and findings on disk, and the report."""
+    from perdure.commands.reporting import make_report
+    from perdure.paper.item import Results
+    from perdure.paper.results import evaluate, keep
+    from perdure.report.tables import findings_table, show
+
+    for name, item in items.items():
+        findings, drawn = evaluate(name, item, Results(scale, seeds[name], runs, records))
+        figures = keep(findings, drawn, runs)
+        show(findings_table(findings))
+        for path in figures:
+            if path.suffix == ".png":
+                print(f"Figure: {path} (also .pdf, .svg)")
+    print(f"Report: {make_report(runs)}")

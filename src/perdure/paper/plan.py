@@ -1,0 +1,79 @@
+"""What reproducing items means in work: which runs are there, which are missing, and how long they take."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from perdure.config import Config
+from perdure.learning.learner import newborn
+from perdure.learning.phase import Phase
+from perdure.paper.item import Item
+from perdure.records.record import Record
+from perdure.records.store import RunFolder
+from perdure.run import assemble, chance_of, on_device
+
+STEPS = 4
+"""Iterations that are timed for an estimate; the first is left out."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The runs behind some items."""
+
+    configs: list[Config]
+    """All of them, each once."""
+    found: dict[str, Record]
+    """Those that are finished, by hash."""
+
+    @property
+    def missing(self) -> list[Config]:
+        """Those that are still to be run."""
+        return [config for config in self.configs if config.hash not in self.found]
+
+
+def plan(items: Mapping[str, Item], scale: str, seeds: Mapping[str, int], runs: Path) -> Plan:
+    """Which runs the items need, and which of them are there."""
+    configs = {
+        config.hash: config for name, item in items.items() for config in item.configs(scale, seeds[name])
+    }
+    found = {}
+    for name in configs:
+        record = RunFolder(runs, name).record()
+        if record is not None:
+            found[name] = record
+    return Plan(list(configs.values()), found)
+
+
+def estimate(configs: Sequence[Config]) -> float:
+    """Seconds of one core that the configs take at the most, from a few iterations of each kind of run.
+
+    Runs of one benchmark and method are taken to cost the same per iteration; early stopping, which makes
+    them shorter, is not foreseen.
+    """
+    kinds: dict[tuple[str, str, str], list[Config]] = {}
+    for config in configs:
+        kinds.setdefault((config.benchmark.name, config.method, config.network.cell), []).append(config)
+    return sum(_seconds_an_iteration(kind[0]) * sum(map(_iterations, kind)) for kind in kinds.values())
+
+
+def _iterations(config: Config) -> int:
+    """Of all tasks; the number of tasks is the benchmark's own, where it has such an option."""
+    tasks = getattr(config.benchmark, "tasks", None) or 1
+    return config.training.iterations * int(tasks) * int(getattr(config.benchmark, "repeats", 1))
+
+
+def _seconds_an_iteration(config: Config) -> float:
+    """Measured on the first task."""
+    tasks, learner = assemble(config)
+    data, chance = on_device(tasks, "cpu"), chance_of(config)
+    phase = Phase(learner, newborn(learner, chance), learner.phases[0], data, config.training, chance)
+    times = []
+    for _ in range(STEPS):
+        begun = time.perf_counter()
+        phase.step()
+        times.append(time.perf_counter() - begun)
+    return statistics.median(times[1:])

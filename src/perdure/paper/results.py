@@ -1,0 +1,64 @@
+"""From finished runs to findings on disk: numbers as JSON, figures as PDF, SVG and PNG."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perdure.files import write, write_json
+from perdure.paper.findings import Drawing, Findings
+from perdure.paper.item import Drawn, Item, Results
+from perdure.records.record import Record
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FINDINGS, FIGURES = "findings", "figures"
+"""Folders below the folder of runs."""
+FORMATS = ("pdf", "svg", "png")
+DPI = 150
+
+
+def evaluate(name: str, item: Item, results: Results) -> tuple[Findings, list[Drawn]]:
+    """The findings of an item, and its figures."""
+    cells, drawn = item.evaluate(results)
+    used: dict[str, Record] = {}
+    for setting in item.settings(results.scale):
+        used |= {record.hash: record for record in results.of(setting)}
+    findings = Findings(
+        name=name,
+        title=item.title,
+        source=item.source,
+        about=item.about,
+        scale=results.scale,
+        differs=item.differs(results.scale),
+        command=f"perdure reproduce {name} --scale {results.scale} --seeds {results.seeds}",
+        cells=cells,
+        drawings=[Drawing(each.title, each.caption, picture(each.figure, "svg").decode()) for each in drawn],
+        seconds=sum(record.seconds for record in used.values()),
+    )
+    return findings, drawn
+
+
+def picture(figure: Figure, format: str) -> bytes:
+    """A figure as the content of a file; the same figure gives the same bytes."""
+    import matplotlib
+
+    buffer = io.BytesIO()
+    dateless = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(format)
+    with matplotlib.rc_context({"svg.hashsalt": "perdure", "svg.fonttype": "none"}):
+        figure.savefig(buffer, format=format, dpi=DPI, metadata=dateless)
+    return buffer.getvalue()
+
+
+def keep(findings: Findings, drawn: list[Drawn], runs: Path) -> list[Path]:
+    """Write findings and figures below the folder of runs; returns the figures' paths."""
+    write_json(runs / FINDINGS / f"{findings.name}.json", findings.json)
+    paths = []
+    for each in drawn:
+        for format in FORMATS:
+            path = runs / FIGURES / f"{findings.name}-{each.name}.{format}"
+            write(path, picture(each.figure, format))
+            paths.append(path)
+    return paths

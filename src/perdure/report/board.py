@@ -1,0 +1,89 @@
+"""Many runs at a glance: a live table on a terminal, a line for each finished run elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from types import TracebackType
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from perdure.learning.engine import Progress
+from perdure.records.record import Record
+
+SHOWN = 12
+"""Finished runs that stay in sight."""
+
+
+class Board:
+    """Shows how far a list of runs is; use as a context manager."""
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        """One label for each run."""
+        self.labels = list(labels)
+        self.console = Console(stderr=True, highlight=False)
+        self.running: dict[int, Progress] = {}
+        self.finished: dict[int, Record] = {}
+        self.begun = time.monotonic()
+        self.live: Live | None = None
+
+    def __enter__(self) -> Board:
+        """Start the live table if there is a terminal."""
+        if self.console.is_terminal:
+            self.live = Live(self.table(), console=self.console, refresh_per_second=4, transient=True)
+            self.live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave the terminal as it was."""
+        if self.live is not None:
+            self.live.stop()
+
+    def moved(self, number: int, state: Progress) -> None:
+        """A run reports where it is."""
+        self.running[number] = state
+        self._refresh()
+
+    def done(self, number: int, record: Record) -> None:
+        """A run is finished."""
+        self.running.pop(number, None)
+        self.finished[number] = record
+        if self.live is None:
+            self.console.print(
+                f"[{len(self.finished)}/{len(self.labels)}] {self.labels[number]}: during "
+                f"{record.during:.2f}, final {record.final:.2f} ({record.seconds:.0f} s)",
+                markup=False,
+                soft_wrap=True,
+            )
+        self._refresh()
+
+    def _refresh(self) -> None:
+        if self.live is not None:
+            self.live.update(self.table())
+
+    def table(self) -> Table:
+        """Runs that are under way, and the last that were finished."""
+        spent = time.monotonic() - self.begun
+        table = Table(
+            title=f"{len(self.finished)} of {len(self.labels)} runs finished, {spent / 60:.1f} min",
+            title_justify="left",
+        )
+        for column in ("run", "where", "during", "final"):
+            table.add_column(column, justify="left" if column in ("run", "where") else "right")
+        for number, record in list(self.finished.items())[-SHOWN:]:
+            table.add_row(
+                self.labels[number],
+                f"{record.seconds:.0f} s",
+                f"{record.during:.2f}",
+                f"{record.final:.2f}",
+                style="dim",
+            )
+        for number, state in sorted(self.running.items()):
+            checked = "" if state.val_accuracy is None else f"{state.val_accuracy:.2f} val"
+            where = f"task {state.phase + 1}/{state.phases}, iteration {state.iteration}/{state.iterations}"
+            table.add_row(self.labels[number], where, checked, "")
+        return table
