@@ -1,0 +1,101 @@
+"""perdure analyse: the paper's analyses on finished runs, or on none."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perdure.commands.words import check_names, parse
+from perdure.errors import PerdureError
+
+if TYPE_CHECKING:
+    from perdure.analysis.catalogue import Analysis
+    from perdure.analysis.finding import Finding
+
+HELP = """\
+perdure analyse NAME RUN ...: an analysis of finished runs; without NAME all are listed
+
+  RUN                  a run's hash, the first digits of it, or its folder; several make several tables
+  --runs DIR           the folder of runs (default: runs)
+  --plot FILE          draw it to FILE (.png, .pdf or .svg; side by side for several runs)
+  --json               print the tables as JSON
+  --OPTION VALUE       options of the analysis; perdure analyse NAME --help lists them
+"""
+
+GENERAL = ("runs", "plot", "json")
+
+
+def analysing(words: list[str]) -> int:
+    """Analyse, print, draw."""
+    from perdure.analysis.catalogue import ANALYSES, find_analysis
+
+    names = {field for entry in ANALYSES.values() for field in entry.options.model_fields}
+    switches = {
+        field
+        for entry in ANALYSES.values()
+        for field, info in entry.options.model_fields.items()
+        if info.annotation is bool
+    }
+    read = parse(words, ("json",), switches)
+    if not read.positional:
+        print(HELP)
+        for entry in ANALYSES.values():
+            print(f"  {entry.name:<18}{entry.about}")
+        return 0
+    analysis = find_analysis(read.positional[0])
+    if read.help:
+        _print_options(analysis)
+        return 0
+    check_names(read, [*GENERAL, *(name for name in names if name in analysis.options.model_fields)])
+    values = {
+        name: None if value.lower() == "none" else value
+        for name, value in read.options.items()
+        if name not in GENERAL
+    }
+    found = _findings(analysis, read.positional[1:], Path(read.options.get("runs", "runs")), values)
+    if "json" in read.options:
+        print(json.dumps([finding.json for finding in found]))
+    else:
+        from perdure.report.tables import finding_table, show
+
+        show(*(finding_table(finding) for finding in found))
+    if "plot" in read.options:
+        from perdure.report.figures import draw_findings
+
+        draw_findings(found, Path(read.options["plot"]))
+    return 0
+
+
+def _findings(
+    analysis: Analysis, names: list[str], runs: Path, values: dict[str, str | None]
+) -> list[Finding]:
+    """One finding for each run."""
+    options = analysis.read(values)
+    if not analysis.needs_run:
+        if names:
+            raise PerdureError(f"Analysis '{analysis.name}' looks at no run (given: {names[0]}).")
+        return [analysis(None, None, options)]
+    if not names:
+        raise PerdureError(
+            f"perdure analyse {analysis.name} needs a RUN; 'perdure show' lists the runs that are there."
+        )
+    from perdure.records.store import find_run
+
+    found = []
+    for name in names:
+        folder = find_run(runs, name)
+        record = folder.record()
+        if record is None:
+            raise PerdureError(f"Run {folder.path.name} is not finished; only finished runs are analysed.")
+        found.append(analysis(folder, record, options))
+    return found
+
+
+def _print_options(analysis: Analysis) -> None:
+    print(f"perdure analyse {analysis.name}{' RUN ...' if analysis.needs_run else ''}: {analysis.about}\n")
+    for name, field in analysis.options.model_fields.items():
+        default = "none" if field.default is None else str(field.default).lower()
+        print(f"  --{name} {default}")
+        print(textwrap.indent(textwrap.fill(field.description or "", 90), " " * 6))
