@@ -9,8 +9,8 @@ import json
 import subprocess
 import sys
 
+from perdure.analysis.statistics import mean_and_sem
 from perdure.records.store import to_record
-from perdure.report.tables import mean_and_sem
 
 PUBLISHED = {
     ("permuted-copy", "multitask"): ("N/A", "99.87 ± 0.05"),

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
@@ -185,7 +185,8 @@ def preset(benchmark: str, method: str, scale: str, given: Values) -> Values:
         result |= _flat({key: value for key, value in table.items() if key not in ("source", "variant")})
         for variant in table.get("variant", []):
             chosen = result | given
-            if all(_typed(kinds, key, chosen.get(key)) == value for key, value in variant["when"].items()):
+            wanted = variant["when"].items()
+            if all(_typed(kinds, key, chosen.get(key)) == _typed(kinds, key, value) for key, value in wanted):
                 result |= _flat({k: v for k, v in variant.items() if k not in ("source", "when")})
     return {name: value for name, value in result.items() if name in known}
 
@@ -211,9 +212,10 @@ def _typed(kinds: Mapping[str, type[Options]], name: str, value: object) -> obje
     section, _, field = name.rpartition(".")
     if section not in kinds or field not in kinds[section].model_fields:
         return value
-    annotation: Any = kinds[section].model_fields[field].annotation
+    option = kinds[section].model_fields[field]
+    kind: Any = Annotated[option.annotation, option]  # with its validators, which read 64,32 as sizes
     try:
-        return TypeAdapter(annotation).validate_python(value)
+        return TypeAdapter(kind).validate_python(value)
     except ValidationError:
         return value  # it will be refused, with a sentence, when the config is built
 

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,7 @@ class Sequences:
     """N sequences of one split: x [N, T, F], y as its kind says, lengths [N] (1 to T).
 
     With a table [V, F], x is [N, T] and holds row numbers of the table, such as words of a vocabulary.
+    With a scaling (offset [F], factor [F]), x stays as it is and a network reads (x - offset) * factor.
     """
 
     kind: Kind
@@ -51,6 +52,7 @@ class Sequences:
     y: Array
     lengths: Array
     table: Array | None = None
+    scaling: tuple[Array, Array] | None = None
 
     def __len__(self) -> int:
         """The number of sequences."""
@@ -84,8 +86,29 @@ class Task:
         return int(self.train.x.shape[2] if table is None else table.shape[1])
 
 
+@dataclass(frozen=True)
+class Need:
+    """A raw file or folder that a benchmark reads."""
+
+    path: str
+    """Where it lies below the data folder, such as audioset/ontology.json."""
+    about: str
+    """What it is, and where it is to be had."""
+    sha256: str | None = None
+    """The checksum of the file that Perdure was tested with, where there is one."""
+    instead: tuple[str, ...] = ()
+    """What else would do, below the data folder too."""
+    optional: bool = False
+    """Whether the benchmark can do without it."""
+
+
 class Benchmark(Piece):
     """Options of a benchmark; `build` makes its tasks."""
+
+    needs: ClassVar[tuple[Need, ...]] = ()
+    """What must lie below the data folder."""
+    origin: ClassVar[str] = "made from a seed"
+    """Where the data come from, if nothing must lie there."""
 
     @abstractmethod
     def build(self, watch: Watch = quiet) -> list[Task]:
@@ -126,6 +149,8 @@ def _fault(data: Sequences, outputs: int) -> str | None:
         return f"lengths must be [N] between 1 and T = {x.shape[1]}"
     if not np.isfinite(x if data.table is None else data.table).all():
         return "x holds NaN or infinite values"
+    if data.scaling is not None and (fault := _scaling_fault(data)):
+        return fault
     shape: tuple[int, ...] = {Kind.LABEL: (len(x),), Kind.TAGS: x.shape[:2]}.get(
         data.kind, (len(x), y.shape[1] if y.ndim > 1 else -1, outputs)
     )
@@ -138,4 +163,16 @@ def _fault(data: Sequences, outputs: int) -> str | None:
         return f"y must hold integers from 0 to {highest} (-1: not asked)"
     if data.kind is Kind.TAGS and (y[np.arange(x.shape[1]) >= lengths[:, None]] != -1).any():
         return "tags beyond the end of a sequence must be -1"
+    return None
+
+
+def _scaling_fault(data: Sequences) -> str | None:
+    """What is wrong with the scaling of one split, if anything."""
+    assert data.scaling is not None
+    if data.table is not None:
+        return "x with a table holds row numbers, which cannot be scaled; scale the table itself"
+    wanted = data.x.shape[2:]
+    for name, values in zip(("offset", "factor"), data.scaling, strict=True):
+        if values.shape != wanted or not np.isfinite(values).all():
+            return f"the scaling's {name} must be {wanted[0]} finite numbers, one for each feature"
     return None

@@ -18,7 +18,7 @@ from perdure.errors import PerdureError
 from perdure.networks.batch import Batch
 from perdure.networks.cells import CELLS, Unroll
 from perdure.networks.layout import Axis, Layout, Weights
-from perdure.networks.packing import Packing
+from perdure.networks.packing import Packing, uniform
 from perdure.options import Options, Sizes, SomeSizes
 
 
@@ -197,10 +197,18 @@ class Network:
         for index in range(layers):
             here = asked if index == layers - 1 else None
             rows = self._recurrent(weights, f"recurrent.{index}.", rows, batch, here, tape)
-        answers = batch.packing if asked is None else batch.answers
-        for index in range(len(self.architecture.after)):
-            rows = _affine(weights, f"after.{index}.", "", rows, answers, tape).tanh()
-        return rows
+        return self._after(weights, rows, batch.packing if asked is None else batch.answers, tape)
+
+    def read_out(self, weights: Weights, states: Sequence[Tensor], task: int) -> Tensor:
+        """Logits [M, outputs] from states of the last recurrent layer, [M, H] for each direction.
+
+        The part f_out of the network, which treats each step by itself (SM "Determining task-relevant
+        intrinsic dimensionality").
+        """
+        packing = uniform(len(states[0]), 1)
+        last = f"recurrent.{len(self.architecture.hidden) - 1}."
+        rows = self._after(weights, self._readout(weights, last, states, packing, None), packing, None)
+        return _affine(weights, self.head(task) + ".", "", rows, packing, None)
 
     @property
     def width(self) -> int:
@@ -223,12 +231,24 @@ class Network:
             outputs = [states[asked] for states in outputs]
         elif asked is not None:
             outputs = [states.index_select(0, asked) for states in outputs]
+        return self._readout(weights, prefix, outputs, packing, tape)
+
+    def _readout(
+        self, weights: Weights, prefix: str, outputs: Sequence[Tensor], packing: Packing, tape: Tape | None
+    ) -> Tensor:
+        """What a recurrent layer passes on of its states: y_t = tanh(W_ho h_t + b_ho), or h_t itself."""
         if self.architecture.cell == "elman":
             outputs = [
                 _affine(weights, prefix + direction, "_ho", states, packing, tape).tanh()
                 for direction, states in zip(self.directions, outputs, strict=True)
             ]
-        return outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=1)
+        return outputs[0] if len(outputs) == 1 else torch.cat(list(outputs), dim=1)
+
+    def _after(self, weights: Weights, rows: Tensor, packing: Packing, tape: Tape | None) -> Tensor:
+        """The dense layers between the recurrent ones and the heads."""
+        for index in range(len(self.architecture.after)):
+            rows = _affine(weights, f"after.{index}.", "", rows, packing, tape).tanh()
+        return rows
 
     def _unrolled(
         self, weights: Weights, prefix: str, rows: Tensor, packing: Packing, tape: Tape | None

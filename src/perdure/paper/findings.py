@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from perdure.analysis.statistics import Number as Number
+from perdure.files import Damaged, read_json
+
+FOLDER = "findings"
+"""Below the folder of runs: a file for each item."""
 
 
 @dataclass(frozen=True)
@@ -56,3 +65,38 @@ class Findings:
     def json(self) -> dict[str, Any]:
         """As plain data."""
         return asdict(self)
+
+
+def from_json(data: Any) -> Findings:
+    """The findings that `Findings.json` wrote; raises Damaged where a part is missing or wrong."""
+    try:
+        json.dumps(data, allow_nan=False)
+        return TypeAdapter(Findings).validate_python(data)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        place = ".".join(str(part) for part in fault["loc"]) or "the whole"
+        raise Damaged(f"{place}: {fault['msg']}") from None
+    except ValueError:
+        raise Damaged("a number is not finite") from None
+
+
+def all_findings(runs: Path) -> tuple[list[Findings], list[str]]:
+    """The findings below a folder of runs in the paper's order, and warnings about damaged files."""
+    found, warnings = [], []
+    for path in sorted((runs / FOLDER).glob("*.json")):
+        try:
+            found.append(from_json(read_json(path)))
+        except (Damaged, OSError) as error:
+            reason = getattr(error, "strerror", None) or error
+            warnings.append(
+                f"'{path}' cannot be used ({reason}) and is left out; "
+                f"perdure reproduce {path.stem} makes it anew."
+            )
+    return sorted(found, key=_place), warnings
+
+
+def _place(findings: Findings) -> tuple[bool, bool, list[int], str]:
+    """Tables before figures, each by its number; what is in the supplement comes last."""
+    numbers = [int(digits) for digits in re.findall(r"\d+", re.split(r"[(,]", findings.source)[0])]
+    source = findings.source.lower()
+    return not numbers, source.startswith("fig"), numbers, findings.name

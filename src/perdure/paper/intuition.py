@@ -102,12 +102,12 @@ def _form(form: _Form, results: Results) -> tuple[list[Cell], Drawn]:
         (first, "p = i", form.tied(scale)),
         (second, f"p = {form.lengths[scale][0]}", form.padded(scale)),
     ):
-        runs = {setting: _opened(results, setting) for setting in settings}
-        _dimensions(axes, form.lengths[scale], list(runs.values()))
+        runs = [_opened(results, setting) for setting in settings]
+        _dimensions(axes, form.lengths[scale], runs)
         axes.set_title(f"Dimensions of h_t, {kind}", fontsize=10)
         numbers = [
             over_seeds([_importance(run) for run in opened], form.name, setting.label)
-            for setting, opened in runs.items()
+            for setting, opened in zip(settings, runs, strict=True)
         ]
         third.errorbar(
             form.lengths[scale],

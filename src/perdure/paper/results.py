@@ -56,9 +56,9 @@ def keep(findings: Findings, drawn: list[Drawn], runs: Path) -> list[Path]:
     """Write findings and figures below the folder of runs; returns the figures' paths."""
     write_json(runs / FINDINGS / f"{findings.name}.json", findings.json)
     paths = []
-    for each in drawn:
+    for each, drawing in zip(drawn, findings.drawings, strict=True):
         for format in FORMATS:
             path = runs / FIGURES / f"{findings.name}-{each.name}.{format}"
-            write(path, picture(each.figure, format))
+            write(path, drawing.svg.encode() if format == "svg" else picture(each.figure, format))
             paths.append(path)
     return paths

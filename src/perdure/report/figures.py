@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perdure.analysis.finding import Finding
 from perdure.errors import PerdureError
 from perdure.records.record import Record
 
@@ -46,6 +49,19 @@ def draw_accuracy(record: Record, path: Path) -> None:
         f"{record.benchmark}, {record.method}, seed {record.seed}: "
         f"during {record.during:.2f} %, final {record.final:.2f} %"
     )
+    save(figure, path)
+
+
+def draw_findings(findings: Sequence[Finding], path: Path) -> None:
+    """Analyses side by side, an axis each."""
+    check_format(path)
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.6 * len(findings), 4.2), layout="constrained")
+    for axes, finding in zip(figure.subplots(1, len(findings), squeeze=False)[0], findings, strict=True):
+        if finding.draw is not None:
+            finding.draw(axes)
+        axes.set_title(textwrap.fill(finding.title, 60), fontsize=9)
     save(figure, path)
 
 

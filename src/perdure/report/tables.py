@@ -10,6 +10,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from perdure.analysis.finding import Finding
+from perdure.analysis.statistics import Number, mean_and_sem
+from perdure.paper.findings import Findings
 from perdure.records.record import Record
 
 
@@ -28,15 +31,6 @@ def accuracy_table(record: Record) -> Table:
 
 def _shade(value: float) -> str:
     return "green" if value >= 95 else "yellow" if value >= 70 else "red"
-
-
-def mean_and_sem(values: Sequence[float]) -> tuple[float, float | None]:
-    """Mean and standard error (sample standard deviation / sqrt(n)); no error for one value."""
-    mean = sum(values) / len(values)
-    if len(values) < 2:
-        return mean, None
-    variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
-    return mean, math.sqrt(variance / len(values))
 
 
 def summary(records: Sequence[Record]) -> str:
@@ -77,3 +71,46 @@ def show(*items: RenderableType) -> None:
         needed = Measurement.get(console, console.options.update(max_width=10_000), item).maximum
         wide = Console(highlight=False, width=max(console.width, needed))
         wide.print(item, markup=False, soft_wrap=True, crop=False)
+
+
+def findings_table(findings: Findings) -> Table:
+    """An item's cells: ours, published, difference and verdict."""
+    table = Table(title=Text(f"{findings.title} ({findings.source})"), title_justify="left")
+    table.add_column("")
+    table.add_column("")
+    for column in ("ours", "published", "difference"):
+        table.add_column(column, justify="right")
+    table.add_column("")
+    for cell in findings.cells:
+        ours, published = cell.ours, cell.published
+        gap = f"{ours.mean - published.mean:+.2f}" if ours and published else ""
+        table.add_row(cell.row, cell.column, number_text(ours), number_text(published), gap, cell.verdict)
+    if findings.differs:
+        table.caption, table.caption_justify = Text(findings.differs), "left"
+    return table
+
+
+def number_text(value: Number | None) -> str:
+    """Mean ± SEM (n)."""
+    if value is None:
+        return ""
+    digits = ".2f" if abs(value.mean) >= 1 else ".3g"  # importances are far smaller than percentages
+    error = "" if value.sem is None else f" ± {value.sem:{digits}}"
+    return f"{value.mean:{digits}}{error} ({value.n})"
+
+
+def finding_table(finding: Finding) -> Table:
+    """The table of an analysis."""
+    table = Table(title=Text(finding.title), title_justify="left")
+    for place, column in enumerate(finding.columns):
+        table.add_column(column, justify="right" if place else "left")
+    for row in finding.rows:
+        table.add_row(*(value_text(value) for value in row))
+    return table
+
+
+def value_text(value: str | float | int) -> str:
+    """A value of a table: four significant digits, nothing for NaN."""
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:.4g}"
+    return str(value)

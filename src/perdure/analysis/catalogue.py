@@ -1,0 +1,79 @@
+"""The named analyses: for each its help, its options, and how to make a finding from a run.
+
+`ANALYSES[name].read(values)` checks options, `ANALYSES[name](folder, record, options)` carries out. Nothing
+heavy is loaded before the latter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from perdure.analysis import choices
+from perdure.errors import PerdureError, unknown
+from perdure.options import Options, validated
+
+if TYPE_CHECKING:
+    from perdure.analysis.finding import Finding
+    from perdure.records.record import Record
+    from perdure.records.store import RunFolder
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """One entry of the catalogue."""
+
+    name: str
+    about: str
+    """One line of help."""
+    options: type[Options]
+    """Its options; their docstrings are their help."""
+    needs_run: bool = True
+
+    def read(self, values: Mapping[str, Any]) -> Options:
+        """Options from values by name, perhaps still text; a teaching error where one is wrong."""
+        return validated(self.options, dict(values), self.name)
+
+    def __call__(self, folder: RunFolder | None, record: Record | None, options: Options) -> Finding:
+        """The finding about a finished run; folder and record are None where no run is needed."""
+        from perdure.analysis import views
+        from perdure.analysis.opened import OpenedRun
+
+        assert isinstance(options, self.options)
+        if not self.needs_run:
+            finding: Finding = views.WITHOUT_RUN[self.name](options)
+            return finding
+        if folder is None or record is None:
+            raise PerdureError(f"Analysis '{self.name}' looks at a finished run; name one.")
+        finding = views.OF_RUN[self.name](OpenedRun(folder, record), options)
+        return finding
+
+
+_ENTRIES = (
+    Analysis(
+        "dimensionality",
+        "how many dimensions the hidden states fill, by (kernel) PCA",
+        choices.Dimensionality,
+    ),
+    Analysis("importance", "mean importance of recurrent weights: Fisher, or as stored", choices.Importance),
+    Analysis("supervised", "accuracy that n dimensions of the hidden states still give", choices.Supervised),
+    Analysis("readout", "similarity of the subspaces that the tasks' heads read", choices.Readout),
+    Analysis("embeddings", "distances of task embeddings or generated weights (hnet)", choices.Embeddings),
+    Analysis("flatness", "mean Fisher of each task right after it was learnt", choices.Flatness),
+    Analysis(
+        "theory", "linear RNNs: tasks in orthogonal subspaces, until they are full", choices.Theory, False
+    ),
+    Analysis("steps", "accuracy at each answered step", choices.Steps),
+    Analysis("forgetting", "accuracy of each task over the course of the run", choices.Forgetting),
+)
+
+ANALYSES = {entry.name: entry for entry in _ENTRIES}
+"""All analyses by name."""
+
+
+def find_analysis(name: str) -> Analysis:
+    """The analysis of that name; a teaching error if there is none."""
+    if name not in ANALYSES:
+        raise unknown("analysis", name, ANALYSES)
+    return ANALYSES[name]

@@ -1,0 +1,155 @@
+"""Hidden states h_t of a network on data, for networks of any kind and sequences of any lengths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from perdure.benchmarks.task import Kind, Sequences
+from perdure.errors import PerdureError
+from perdure.networks.batch import Batch, Data
+from perdure.networks.layout import Weights
+from perdure.networks.network import Network, Tape
+
+Moment = Literal["all", "input", "output", "stop", "last"]
+"""Steps of a sequence: all; those before the stop bit; those that are answered; the stop bit; the last."""
+
+FORWARD_BATCH = 500
+"""Sequences of one forward pass."""
+
+
+@dataclass(frozen=True)
+class States:
+    """States of N sequences; zero beyond a sequence's end."""
+
+    kind: Kind
+    hidden: Tensor
+    """h_t [N, T, H]; both directions side by side where there are two."""
+    readout: Tensor | None
+    """y_t = tanh(W_ho h_t + b_ho) [N, T, H] of an Elman layer; other cells have none."""
+    lengths: Tensor
+    """Length of each sequence [N]."""
+    answers: Tensor
+    """Number of last steps that are answered, for each sequence [N]."""
+
+    @property
+    def steps(self) -> int:
+        """Number of time steps T."""
+        return self.hidden.shape[1]
+
+    def at(self, step: int) -> Tensor:
+        """h_t of the sequences that are still running at a step (from 0): [n_t, H]."""
+        return self.hidden[self.lengths > step, step]
+
+    def during(self, moment: Moment) -> Tensor:
+        """h_t of all sequences and of all steps of a moment, pooled: [M, H]."""
+        return self.hidden[self._steps(moment)]
+
+    def _steps(self, moment: Moment) -> Tensor:
+        """Which steps belong to a moment [N, T]."""
+        step = torch.arange(self.steps)
+        end, first = self.lengths[:, None], (self.lengths - self.answers)[:, None]
+        if moment == "last":
+            return step == end - 1
+        if moment == "output":
+            return (step >= first) & (step < end)
+        if moment == "all" or (moment == "input" and self.kind is not Kind.PATTERN):
+            return step < end
+        if self.kind is not Kind.PATTERN:
+            raise PerdureError(
+                f"Only sequences with a pattern to recall have a stop bit; these have targets of kind "
+                f"'{self.kind}', so choose all, input, output or last."
+            )
+        return step == first - 1 if moment == "stop" else step < first - 1
+
+    def spread(self, units: Tensor | None, width: int) -> States:
+        """The states at the places [H] that a sub-network's units have among `width`; 0 elsewhere."""
+        if units is None:
+            return self
+        hidden, readout = (
+            None if rows is None else rows.new_zeros(*rows.shape[:2], width).index_copy(2, units, rows)
+            for rows in (self.hidden, self.readout)
+        )
+        assert hidden is not None
+        return replace(self, hidden=hidden, readout=readout)
+
+
+@torch.no_grad()
+def hidden_states(
+    network: Network,
+    weights: Weights,
+    data: Sequences | Data,
+    task: int = 0,
+    *,
+    layer: int = -1,
+    samples: int | None = None,
+    generator: torch.Generator | None = None,
+) -> States:
+    """States of a recurrent layer (default: the last) on data, at most `samples` random sequences of it."""
+    data = chosen(as_data(data, weights), samples, generator)
+    frozen = {name: weight.detach() for name, weight in weights.items()}
+    layer = range(len(network.architecture.hidden))[layer]
+    hidden: list[Tensor] = []
+    readout: list[Tensor] = []
+    steps = data.x.shape[1]
+    for start in range(0, len(data), FORWARD_BATCH):
+        batch = data.batch(slice(start, start + FORWARD_BATCH))
+        of_batch = traced(network, frozen, batch, task, layer)
+        for collected, rows in zip((hidden, readout), of_batch, strict=True):
+            if rows is not None:
+                padded = batch.packing.unpack(rows)
+                collected.append(functional.pad(padded, (0, 0, 0, steps - padded.shape[1])))
+    lengths = lengths_of(data)
+    count = data.y.shape[1] if data.kind is Kind.PATTERN else 1
+    answers = lengths if data.kind is Kind.TAGS else torch.full_like(lengths, count)
+    return States(
+        data.kind, torch.cat(hidden).cpu(), torch.cat(readout).cpu() if readout else None, lengths, answers
+    )
+
+
+def traced(
+    network: Network, weights: Weights, batch: Batch, task: int, layer: int
+) -> tuple[Tensor, Tensor | None]:
+    """Packed h_t and y_t [S, H] of a layer: what its affine maps, or those that follow it, were given."""
+    tape: Tape = []
+    features = network.features(weights, batch, task, None, tape)
+    inputs = {entry.weight: entry.inputs for entry in tape}
+    outputs = {entry.weight: entry.outputs for entry in tape}
+    if network.architecture.cell == "elman":
+        names = [f"recurrent.{layer}.{direction}weight_ho" for direction in network.directions]
+        hidden = torch.cat([inputs[name] for name in names], dim=1)
+        return hidden, torch.cat([outputs[name].tanh() for name in names], dim=1)
+    following = inputs.get(f"recurrent.{layer + 1}.weight_ih", inputs.get("after.0.weight", features))
+    return following, None
+
+
+def as_data(data: Sequences | Data, weights: Weights) -> Data:
+    """Sequences as tensors of the weights' precision and device."""
+    if isinstance(data, Data):
+        return data
+    first = next(iter(weights.values()))
+    return Data(data, first.device, first.dtype)
+
+
+def chosen(data: Data, samples: int | None, generator: torch.Generator | None) -> Data:
+    """At most `samples` random sequences; all in their order if there are no more."""
+    if samples is None or samples >= len(data):
+        return data
+    if generator is None:
+        raise PerdureError(
+            "A random subset needs a generator, for instance perdure.randomness.generator(seed, 'states')."
+        )
+    index = torch.randperm(len(data), generator=generator)[:samples]
+    where = index.to(data.x.device)
+    return data.having(data.x[where], data.y[where], lengths_of(data)[index])
+
+
+def lengths_of(data: Data) -> Tensor:
+    """Length of each sequence [N]."""
+    if data.lengths is None:
+        return torch.full((len(data),), data.x.shape[1])
+    return data.lengths.long()

@@ -1,0 +1,80 @@
+"""Accuracy over time: per output step, over the phases of a run, and over its iterations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+
+from perdure.analysis.states import FORWARD_BATCH, as_data
+from perdure.benchmarks.task import Sequences
+from perdure.networks.batch import Data
+from perdure.networks.layout import Weights
+from perdure.networks.network import Network
+from perdure.networks.targets import confusion
+from perdure.records.record import Record
+
+
+class StepScore(NamedTuple):
+    """Accuracy in percent at one answered step (from 1), and how many answers it is made of."""
+
+    step: int
+    accuracy: float
+    asked: int
+
+
+@torch.no_grad()
+def accuracy_per_step(
+    network: Network, weights: Weights, data: Sequences | Data, task: int = 0
+) -> list[StepScore]:
+    """Accuracy at each answered step: of the pattern, or of the sequence where each step has a tag.
+
+    Steps at which nothing is asked are left out.
+    """
+    data = as_data(data, weights)
+    right: dict[int, int] = {}
+    asked: dict[int, int] = {}
+    for start in range(0, len(data), FORWARD_BATCH):
+        batch = data.batch(slice(start, start + FORWARD_BATCH))
+        logits = network(weights, batch, task)
+        for step in range(batch.answers.steps):
+            rows = slice(*batch.answers.offsets[step : step + 2])
+            table = confusion(logits[rows], replace(batch, targets=batch.targets[rows]))
+            right[step] = right.get(step, 0) + int(table.trace())
+            asked[step] = asked.get(step, 0) + int(table.sum())
+    return [StepScore(step + 1, 100 * right[step] / count, count) for step, count in asked.items() if count]
+
+
+class Course(NamedTuple):
+    """What became of a task: its accuracy in percent after each phase from its own on."""
+
+    task: int
+    accuracy: list[float]
+
+    @property
+    def forgotten(self) -> float:
+        """Percentage points lost since it was learnt; negative if later tasks helped."""
+        return self.accuracy[0] - self.accuracy[-1]
+
+
+def courses(record: Record) -> list[Course]:
+    """The course of each task of a run."""
+    return [Course(task, [row[task] for row in record.accuracy[task:]]) for task in range(len(record.tasks))]
+
+
+class Point(NamedTuple):
+    """Validation accuracy of what is being learnt, at an iteration counted over the whole run."""
+
+    iteration: int
+    phase: int
+    accuracy: float
+
+
+def learning_curve(record: Record) -> list[Point]:
+    """All validations of a run in their order; phases are counted from 0."""
+    points, before = [], 0
+    for phase, (curve, iterations) in enumerate(zip(record.curves, record.iterations, strict=True)):
+        points += [Point(before + int(point["iteration"]), phase, point["val accuracy"]) for point in curve]
+        before += iterations
+    return points

@@ -1,0 +1,232 @@
+"""Supervised dimensionality reduction (SM "Determining task-relevant intrinsic dimensionality").
+
+How many dimensions of the hidden space do the outputs need? A matrix U [H, n] is found column by column: a
+new column starts at random, orthogonal to those before, and is trained so that the network, given U U^T h_t
+in place of h_t, still answers its tasks; the columns before it stay. What n columns reach is the curve. (The
+original starts the first column at the first unit, which may be one that a sub-network does not have.)
+The search is greedy: where heads are very sure of themselves a column can stay at a direction that nobody
+reads, so the curve is a lower bound of what n dimensions can give.
+
+`all`: every h_t is projected, and only the readout follows. `stop`: h is projected once, at the stop bit, and
+the recurrence goes on from there; this is for Elman networks of one direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from perdure.analysis.states import FORWARD_BATCH, chosen, lengths_of, traced
+from perdure.benchmarks.task import Kind
+from perdure.errors import PerdureError
+from perdure.networks.batch import Batch, Data, pack_batch
+from perdure.networks.cells import Unroll
+from perdure.networks.layout import Weights
+from perdure.networks.network import Network, Tape
+from perdure.networks.targets import confusion, negative_log_likelihood
+
+Place = Literal["all", "stop"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A task that the reduced states must serve: its network and psi, and data to fit and to test."""
+
+    network: Network
+    weights: Weights
+    task: int
+    train: Data
+    test: Data
+    units: Tensor | None = None
+    """Which of the H units of the whole network a sub-network (masking) has; None: all."""
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How columns are trained; the defaults are the original's."""
+
+    columns: int | None = None
+    """Columns at the most; None: as many as there are units."""
+    iterations: int = 100
+    """Steps of Adam for each column."""
+    learning_rate: float = 0.01
+    orthogonality: float = 1000.0
+    """Factor of ||U^T U - I||_F^2 beside the summed task losses (the paper's 1 / gamma)."""
+    batch_size: int = 64
+    """Training samples of each task in a step."""
+    samples: int = 5000
+    """Random training samples of each task, whose states are computed once and drawn from."""
+    place: Place = "all"
+
+
+class Reduction(NamedTuple):
+    """The columns, and what is reached with the first 1, 2, ... of them, as means over the tasks."""
+
+    basis: Tensor
+    """U [H, n]."""
+    accuracy: list[float]
+    """Test accuracy in percent."""
+    loss: list[float]
+    """Test loss per sample."""
+    whole: float
+    """Test accuracy of the states as they are."""
+
+    def needed(self, fraction: float = 0.99) -> int | None:
+        """The fewest columns that reach this fraction of the whole accuracy; None if none does."""
+        reached = [n for n, value in enumerate(self.accuracy, 1) if value >= fraction * self.whole]
+        return reached[0] if reached else None
+
+
+class _Frozen(NamedTuple):
+    """What of a task's data does not depend on U, as if it were a data set of its own."""
+
+    part: Part
+    place: Place
+    kind: Kind
+    rows: Tensor
+    """`all`: h at the answered steps [N, A, H]. `stop`: h at the stop bit, then W_ih x + b: [N, 1 + A, H]."""
+    y: Tensor
+
+    def batch(self, index: Tensor | slice) -> Batch:
+        return pack_batch(self.kind, self.rows[index], self.y[index])
+
+    def answers(self, batch: Batch, basis: Tensor | None) -> Tensor:
+        """Logits from states projected to the columns of a basis (None: as they are)."""
+        network, weights, task = self.part.network, self.part.weights, self.part.task
+        if basis is not None and self.part.units is not None:
+            basis = basis[self.part.units]
+        if self.place == "all":
+            states = _projected(batch.rows, basis)
+            return network.read_out(weights, states.chunk(len(network.directions), dim=1), task)
+        prefix = f"recurrent.{len(network.architecture.hidden) - 1}."
+        weight = weights[prefix + "weight_hh"]
+        stop, given = batch.rows[: len(batch)], batch.rows[len(batch) :]
+        # What the projected state adds to the first step after it; the sweep then goes on by itself.
+        first = given[: len(batch)] + _projected(stop, basis) @ weight.t()
+        inputs = torch.cat([first, given[len(batch) :]])
+        states = Unroll.apply(network.cell, batch.answers, False, inputs, None, weight)
+        return network.read_out(weights, [states], task)
+
+
+def reduce_states(
+    parts: Sequence[Part], width: int, generator: torch.Generator, fitting: Fitting | None = None
+) -> Reduction:
+    """Find U for states of `width` units that serve all parts at once."""
+    fitting = fitting or Fitting()
+    train, test = [], []
+    for part in parts:
+        fit = chosen(part.train, fitting.samples, generator)
+        train.append(_frozen(part, fit, fitting.place))
+        test.append(_frozen(part, part.test, fitting.place))
+    basis = parts[0].weights[f"{parts[0].network.head(parts[0].task)}.weight"].new_zeros(width, 0)
+    accuracy, loss = [], []
+    for _ in range(min(fitting.columns or width, width)):
+        column = _new_column(basis, generator)
+        basis = torch.cat([basis, _trained(column, basis, train, fitting, generator)], dim=1)
+        scores = [_score(task, basis) for task in test]
+        accuracy.append(sum(score[0] for score in scores) / len(scores))
+        loss.append(sum(score[1] for score in scores) / len(scores))
+    whole = sum(_score(task, None)[0] for task in test) / len(test)
+    return Reduction(basis, accuracy, loss, whole)
+
+
+def _projected(states: Tensor, basis: Tensor | None) -> Tensor:
+    """H U U^T."""
+    return states if basis is None else (states @ basis) @ basis.t()
+
+
+def _new_column(basis: Tensor, generator: torch.Generator) -> Tensor:
+    """A random direction [H, 1] orthogonal to the columns so far, of length 1."""
+    drawn = torch.randn(len(basis), 1, generator=generator).to(basis)
+    frame = torch.linalg.qr(basis)[0]  # trained columns are only nearly orthonormal
+    return functional.normalize(drawn - frame @ (frame.t() @ drawn), dim=0)
+
+
+def _trained(
+    column: Tensor, before: Tensor, tasks: Sequence[_Frozen], fitting: Fitting, generator: torch.Generator
+) -> Tensor:
+    """The column after Adam on the tasks' losses, summed over the batch, and on its orthonormality."""
+    column = column.clone().requires_grad_()
+    optimiser = torch.optim.Adam([column], fitting.learning_rate)
+    for _ in range(fitting.iterations):
+        basis = torch.cat([before, column], dim=1)
+        # The entries of ||U^T U - I||^2 that the new column has a part in.
+        skew = 2 * (before.t() @ column).square().sum() + (column.square().sum() - 1).square()
+        loss = fitting.orthogonality * skew
+        for task in tasks:
+            index = torch.randint(len(task.rows), (fitting.batch_size,), generator=generator)
+            batch = task.batch(index.to(task.rows.device))
+            loss = loss + negative_log_likelihood(task.answers(batch, basis), batch)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    return column.detach()
+
+
+@torch.no_grad()
+def _score(task: _Frozen, basis: Tensor | None) -> tuple[float, float]:
+    """Accuracy in percent and loss per sample."""
+    right = asked = 0
+    loss = 0.0
+    for start in range(0, len(task.rows), FORWARD_BATCH):
+        batch = task.batch(slice(start, start + FORWARD_BATCH))
+        logits = task.answers(batch, basis)
+        table = confusion(logits, batch)
+        right, asked = right + int(table.trace()), asked + int(table.sum())
+        loss += float(negative_log_likelihood(logits, batch))
+    return 100 * right / max(asked, 1), loss / len(task.rows)
+
+
+@torch.no_grad()
+def _frozen(part: Part, data: Data, place: Place) -> _Frozen:
+    """Run the network up to where U comes in."""
+    if place == "stop":
+        _check_stop(part.network, data)
+    layer = len(part.network.architecture.hidden) - 1
+    weights = {name: weight.detach() for name, weight in part.weights.items()}
+    part = Part(part.network, weights, part.task, part.train, part.test, part.units)
+    rows = []
+    for start in range(0, len(data), FORWARD_BATCH):
+        batch = data.batch(slice(start, start + FORWARD_BATCH))
+        if place == "stop":
+            rows.append(_from_stop(part, batch, layer))
+            continue
+        states = batch.answers.unpack(
+            _at(traced(part.network, weights, batch, part.task, layer)[0], batch.asked)
+        )
+        missing = data.x.shape[1] - states.shape[1] if data.kind is Kind.TAGS else 0
+        rows.append(functional.pad(states, (0, 0, 0, missing)))
+    return _Frozen(part, place, data.kind, torch.cat(rows), data.y)
+
+
+def _at(rows: Tensor, asked: slice | Tensor | None) -> Tensor:
+    return rows if asked is None else rows[asked]
+
+
+def _from_stop(part: Part, batch: Batch, layer: int) -> Tensor:
+    """States at the stop bit and then the projected inputs W_ih x + b of the answered steps [B, 1 + A, H]."""
+    tape: Tape = []
+    part.network.features(part.weights, batch, part.task, None, tape)
+    entries = {entry.weight: entry for entry in tape}
+    hidden = entries[f"recurrent.{layer}.weight_ho"].inputs
+    given = entries[f"recurrent.{layer}.weight_ih"].outputs
+    stop = hidden[batch.packing.last(batch.answers.steps + 1, hidden.device)][: len(batch)]
+    return torch.cat([stop[:, None], batch.answers.unpack(_at(given, batch.asked))], dim=1)
+
+
+def _check_stop(network: Network, data: Data) -> None:
+    """Raise a teaching error where a projection at the stop bit has no meaning."""
+    if data.kind is not Kind.PATTERN or int(lengths_of(data).min()) <= data.y.shape[1]:
+        raise PerdureError(
+            "A projection at the stop bit needs a pattern to recall and a step before it; use place 'all'."
+        )
+    if network.architecture.cell != "elman" or network.architecture.bidirectional:
+        raise PerdureError(
+            "A projection at the stop bit is for Elman networks of one direction, whose state is h alone; "
+            "use place 'all'."
+        )
