@@ -83,7 +83,7 @@ class Comparison(Item):
             draw_column(axes, [cell for cell in cells if cell.column == column])
             axes.set_title(column)
         left.invert_yaxis()
-        right.legend(loc="lower left", fontsize=8)
+        figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8)
         caption = "Accuracy in percent, mean and standard error over seeds; hollow: published."
         return Drawn("comparison", self.title, caption, figure)
 
