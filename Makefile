@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: help demo test check bench results clean
+.PHONY: help demo test check browser bench results clean
 
 help:
 	@echo "make demo    set up, learn five tasks one after the other, and see what is forgotten"
@@ -26,8 +26,16 @@ check: $(VENV)/ready
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
 
-test: check
+test: check browser
 	$(BIN)/python -m pytest -n 2
+
+# The report is tested in a real browser. Without one those tests are skipped; this step never fails.
+browser:
+	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \
+	  if command -v $$name >/dev/null; then exit 0; fi; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
+	then :; else echo "No Chromium, and none can be installed here: the browser tests will be skipped."; fi
 
 bench: $(VENV)/ready
 	$(BIN)/python -m performance

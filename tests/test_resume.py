@@ -14,10 +14,10 @@ import torch
 
 from perdure.config import build, option_names, sections
 from perdure.errors import Interrupted, PerdureError
+from perdure.files import Damaged, read_tensors, write, write_json, write_tensors
 from perdure.learning.engine import Habits
 from perdure.learning.optimiser import OPTIMISERS
 from perdure.methods import COMBINATIONS, METHODS
-from perdure.records.files import Damaged, read_tensors, write, write_json, write_tensors
 from perdure.records.store import RunFolder, all_records, find_run
 from perdure.run import run
 from test_learning import SMALL
@@ -237,7 +237,7 @@ def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
     def full(handle):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("perdure.records.files.os.fsync", full)
+    monkeypatch.setattr("perdure.files.os.fsync", full)
     with pytest.raises(PerdureError, match="disk is full"):
         write_json(target, {"new": 2})
     assert target.read_text() == '{\n "old": 1\n}\n'

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perdure.files import write, write_json
-from perdure.paper.findings import Drawing, Findings
+from perdure.paper.findings import FOLDER, Drawing, Findings
 from perdure.paper.item import Drawn, Item, Results
 from perdure.records.record import Record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FINDINGS, FIGURES = "findings", "figures"
-"""Folders below the folder of runs."""
+FIGURES = "figures"
+"""Folder below the folder of runs."""
 FORMATS = ("pdf", "svg", "png")
 DPI = 150
 
@@ -54,7 +54,7 @@ def picture(figure: Figure, format: str) -> bytes:
 
 def keep(findings: Findings, drawn: list[Drawn], runs: Path) -> list[Path]:
     """Write findings and figures below the folder of runs; returns the figures' paths."""
-    write_json(runs / FINDINGS / f"{findings.name}.json", findings.json)
+    write_json(runs / FOLDER / f"{findings.name}.json", findings.json)
     paths = []
     for each, drawing in zip(drawn, findings.drawings, strict=True):
         for format in FORMATS:

@@ -1,0 +1,64 @@
+"""perdure report: all runs and findings of a folder as one HTML page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perdure.commands.showing import warn
+from perdure.commands.words import check_names, parse
+from perdure.errors import PerdureError
+
+HELP = """\
+perdure report: one HTML page of all runs and findings; it needs no network and no other file
+
+  --runs DIR           folder of records and findings (default: runs)
+  --out FILE           the page (default: report.html in the folder of runs)
+  --title TEXT         its title
+
+Findings are what perdure reproduce found; the page shows them beside the published numbers.
+"""
+
+NAME, TITLE = "report.html", "Continual learning in recurrent networks"
+"""What the page is called where nothing else is said."""
+ENDINGS = (".html", ".htm")
+
+
+def reporting(words: list[str]) -> int:
+    """Write the page."""
+    read = parse(words, flags=())
+    check_names(read, ("runs", "out", "title"))
+    if read.help:
+        print(HELP, end="")
+        return 0
+    if read.positional:
+        raise PerdureError(
+            f"perdure report takes options alone, but '{read.positional[0]}' was given; did you mean "
+            f"--runs {read.positional[0]}?"
+        )
+    out = Path(read.options["out"]) if "out" in read.options else None
+    if out is not None and out.suffix.lower() not in ENDINGS:
+        raise PerdureError(f"--out: a page's name must end in {' or '.join(ENDINGS)} (given: '{out.name}').")
+    runs = Path(read.options.get("runs", "runs"))
+    print(f"Report: {make_report(runs, out, read.options.get('title', TITLE))}")
+    return 0
+
+
+def make_report(runs: Path, out: Path | None = None, title: str = TITLE) -> Path:
+    """Write the page of a folder of runs, by default into it; returns where it is.
+
+    Damaged records and findings are named on standard error and left out.
+    """
+    from perdure.paper.findings import all_findings
+    from perdure.records.store import all_records
+    from perdure.report.page import write_page
+
+    records, damaged_records = all_records(runs)
+    findings, damaged_findings = all_findings(runs)
+    warn(damaged_records + damaged_findings)
+    if not records and not findings:
+        raise PerdureError(
+            f"No finished runs and no findings in '{runs}'; start with perdure run or perdure reproduce."
+        )
+    path = out or runs / NAME
+    write_page(path, records, findings, title)
+    return path

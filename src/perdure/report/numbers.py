@@ -1,0 +1,83 @@
+"""Numbers as people read them: few digits, thin spaces, units."""
+
+from __future__ import annotations
+
+import math
+
+MINUS = "\u2212"
+SPACE = "\u202f"
+"""Narrow and unbreakable."""
+
+UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def plain(value: float) -> str:
+    """Two decimals as in the paper; more digits for small numbers, none for large ones."""
+    size = abs(value)
+    if not math.isfinite(value):
+        text = "not finite"
+    elif size >= 10_000:
+        text = whole(value)
+    elif size >= 0.1 or size == 0:
+        text = f"{value:.2f}"
+    else:
+        text = f"{value:.2g}"
+    return text.replace("-", MINUS)
+
+
+def points(value: float) -> str:
+    """An accuracy or a difference of two: always with two decimals, and no sign where these are zero."""
+    text = f"{value:.2f}" if math.isfinite(value) else "not finite"
+    return text.replace("-", "" if text == "-0.00" else MINUS)
+
+
+def points_with_error(mean: float, sem: float | None) -> str:
+    """Mean ± SEM of accuracies."""
+    return points(mean) if sem is None else f"{points(mean)} ± {points(sem)}"
+
+
+def difference_text(ours: float, published: float) -> str:
+    """Ours minus published, with its sign and the decimals of the published number."""
+    gap = ours - published
+    usual = 0.1 <= abs(published) < 10_000 or published == 0
+    text = points(gap) if usual else plain(gap)
+    return text if text.startswith(MINUS) or text == "0.00" else f"+{text}"
+
+
+def whole(value: float) -> str:
+    """A count, with its thousands apart."""
+    return f"{value:,.0f}".replace(",", SPACE).replace("-", MINUS)
+
+
+def with_error(mean: float, sem: float | None) -> str:
+    """Mean ± SEM."""
+    return plain(mean) if sem is None else f"{plain(mean)} ± {plain_error(mean, sem)}"
+
+
+def plain_error(mean: float, sem: float) -> str:
+    """A standard error with the decimals of its mean."""
+    return f"{sem:.2f}" if 0.1 <= abs(mean) < 10_000 or mean == 0 else plain(sem)
+
+
+def size(count: float) -> str:
+    """Bytes with a unit."""
+    unit = 0
+    while count >= 1000 and unit < len(UNITS) - 1:
+        count, unit = count / 1000, unit + 1
+    return f"{count:.0f}{SPACE}{UNITS[unit]}" if unit == 0 else f"{count:.3g}{SPACE}{UNITS[unit]}"
+
+
+def duration(seconds: float) -> str:
+    """Milliseconds, seconds, minutes or hours."""
+    if seconds < 1:
+        return f"{1000 * seconds:.0f}{SPACE}ms"
+    if seconds < 1000:
+        return f"{seconds:.1f}{SPACE}s" if seconds < 10 else f"{seconds:.0f}{SPACE}s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f}{SPACE}min"
+    return f"{seconds / 3600:.1f}{SPACE}h"
+
+
+def significant(value: float, digits: int = 4) -> float | None:
+    """Rounded to some digits; what is not finite is nothing, since JSON cannot say it."""
+    return float(f"{value:.{digits}g}") if math.isfinite(value) else None

@@ -1,0 +1,137 @@
+"""The report: all records and findings as one HTML file that needs no network and no other file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from perdure.analysis.statistics import MARGIN, SPREAD
+from perdure.errors import PerdureError
+from perdure.files import write
+from perdure.paper.findings import Findings
+from perdure.records.record import Record
+from perdure.report.numbers import duration, plain
+from perdure.report.palette import Colour, method_colours
+from perdure.report.runs import comparisons, run_data, run_line
+from perdure.report.sections import Identities, Item, items
+
+STYLES = ("page.css", "parts.css", "print.css")
+EARLY = "theme.js"
+"""Runs before the page is drawn."""
+
+SCRIPTS = ("elements.js", "tables.js", "charts.js", "run.js", "page.js")
+"""In the order in which they need each other."""
+
+
+def write_page(path: Path, records: Sequence[Record], findings: Sequence[Findings], title: str) -> None:
+    """Write the report; a file that is there already is replaced in one move."""
+    content = page(records, findings, title).encode()
+    try:
+        write(path, content)
+    except PerdureError as error:
+        reason = getattr(error.__cause__, "strerror", None) or error
+        raise PerdureError(
+            f"Cannot write the report '{path}' ({reason}); choose another place with --out FILE."
+        ) from error
+
+
+def page(records: Sequence[Record], findings: Sequence[Findings], title: str) -> str:
+    """The report as text. The same records and findings make the same text."""
+    identities = Identities()
+    records = sorted(records, key=lambda one: (one.benchmark, one.method, one.seed, one.hash))
+    named = {record.hash: (identities.new("run", record.hash), record) for record in records}
+    views, half = items(findings, named, identities)
+    methods = sorted({record.method for record in records})
+    early, script = _script([EARLY]), _script(SCRIPTS)
+    data = {target: run_data(record) for target, record in named.values()}
+    return (
+        _environment()
+        .from_string(_asset("page.html"))
+        .render(
+            title=title,
+            style=Markup("\n".join(_asset(name) for name in STYLES)) + _colours(method_colours(methods)),
+            script=script,
+            early=early,
+            policy=_policy(early, script),
+            data=embedded_json({"runs": data}),
+            items=views,
+            half=plain(half).removesuffix(".00"),
+            tiles=_tiles(records, views),
+            runs=[run_line(target, record) for target, record in named.values()],
+            methods={name: f"method-{number}" for number, name in enumerate(methods)},
+            benchmarks=sorted({record.benchmark for record in records}),
+            comparisons=comparisons(records),
+            versions=_counts([record.versions for record in records]),
+            machines=_counts([record.machine for record in records]),
+            margin=f"{MARGIN:g}",
+            spread=f"{SPREAD:g}",
+            version=version("perdure"),
+        )
+    )
+
+
+def embedded_json(data: Any) -> Markup:
+    """JSON that may stand inside <script>: no '<' can end or open anything there."""
+    text = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    for sign, code in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
+        text = text.replace(sign, code)
+    return Markup(text)
+
+
+def _environment() -> Environment:
+    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
+
+def _asset(name: str) -> str:
+    return (files("perdure.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _script(names: Sequence[str]) -> Markup:
+    return Markup("\n".join(["'use strict';", *(_asset(name) for name in names)]))
+
+
+def _policy(*scripts: str) -> str:
+    """Lets the browser run our own scripts and no other, and load nothing at all."""
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
+    return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:"
+
+
+def _colours(colours: Mapping[str, Colour]) -> Markup:
+    """A class for each method, by number: names may hold anything."""
+    return Markup("\n").join(
+        Markup(".method-{} {{ --method: light-dark({}, {}); }}").format(number, light, dark)
+        for number, (light, dark) in enumerate(colours.values())
+    )
+
+
+def _tiles(records: Sequence[Record], views: Sequence[Item]) -> list[tuple[str, str]]:
+    """A few large numbers for the beginning: number and words."""
+    lines = [line for view in views for line in view.lines]
+    judged = [line.verdict for line in lines if line.verdict is not None]
+    tiles = []
+    if views:
+        tiles.append((str(len(views)), "item of the paper" if len(views) == 1 else "items of the paper"))
+    if judged:
+        agreeing = sum(verdict.kind == "agrees" for verdict in judged)
+        tiles.append((f"{agreeing} / {len(judged)}", "numbers agree with the published ones"))
+    tiles.append((str(len(records)), "run" if len(records) == 1 else "runs"))
+    tiles.append((str(len({record.method for record in records})), "methods"))
+    tiles.append((duration(sum(record.seconds for record in records)), "of computing"))
+    return tiles
+
+
+def _counts(facts: Sequence[Mapping[str, str]]) -> list[tuple[str, int]]:
+    """Each distinct combination of facts in words, and how many runs have it."""
+    words = Counter(", ".join(f"{name} {text}" for name, text in one.items()) for one in facts)
+    return words.most_common()

@@ -1,0 +1,94 @@
+"""The command that makes a run again: the nearest scale, and only the options that differ from it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from perdure.config import SCALES, build
+from perdure.errors import PerdureError
+from perdure.records.record import Record
+
+ROUNDS = 4
+"""A given option can choose a variant of a preset, which changes further options."""
+
+USUAL = "laptop"
+"""The scale that needs no word."""
+
+Values = dict[str, Any]
+
+
+def command_of(record: Record) -> str:
+    """A line for the shell."""
+    settings = {name: value for name, value in record.config.items() if name != "seed"}
+    words = _words(record.benchmark, record.method, json.dumps(settings, sort_keys=True))
+    named = ["perdure", "run", record.benchmark, record.method, *words, "--seed", str(record.seed)]
+    return shlex.join(named)
+
+
+def option_values(config: Mapping[str, Any]) -> Values:
+    """All options of a config's JSON by dotted name, such as training.iterations."""
+    flat: Values = {}
+    for section in ("benchmark", "network", "weights", "rehearsal", "training"):
+        flat |= _prefixed(config.get(section), section)
+    penalties = config.get("penalties")
+    for name, values in (penalties if isinstance(penalties, Mapping) else {}).items():
+        flat |= _prefixed(values, f"penalties.{name}")
+    return flat
+
+
+def _prefixed(values: object, section: str) -> Values:
+    if not isinstance(values, Mapping):
+        return {}
+    return {f"{section}.{field}": value for field, value in values.items() if field != "name"}
+
+
+@lru_cache(maxsize=1024)
+def _words(benchmark: str, method: str, settings: str) -> tuple[str, ...]:
+    """Scale and options; seeds of one config share them."""
+    wanted = option_values(json.loads(settings))
+    best: tuple[str, Values] | None = None
+    for scale in (USUAL, *(name for name in SCALES if name != USUAL)):
+        given = _differences(benchmark, method, scale, wanted)
+        if given is not None and (best is None or len(given) < len(best[1])):
+            best = scale, given
+    scale, given = (best[0], _needed(benchmark, method, *best)) if best else (USUAL, wanted)
+    words = [] if scale == USUAL else ["--scale", scale]
+    for name, value in given.items():
+        words += [f"--{name}", option_text(value)]
+    return tuple(words)
+
+
+def _differences(benchmark: str, method: str, scale: str, wanted: Values) -> Values | None:
+    """The options to give at a scale; None where the config cannot be had."""
+    given: Values = {}
+    try:
+        for _ in range(ROUNDS):
+            made = option_values(build(benchmark, method, scale=scale, **given).json)
+            different = {name: value for name, value in wanted.items() if made.get(name, ...) != value}
+            if not different:
+                return given
+            given |= different
+    except PerdureError:
+        pass
+    return None
+
+
+def _needed(benchmark: str, method: str, scale: str, given: Values) -> Values:
+    """Without the options that follow from others, as those of a preset's variant do."""
+    whole = build(benchmark, method, scale=scale, **given)
+    for name in reversed(list(given)):
+        fewer = {other: value for other, value in given.items() if other != name}
+        if build(benchmark, method, scale=scale, **fewer).hash == whole.hash:
+            given = fewer
+    return given
+
+
+def option_text(value: object) -> str:
+    """A value as it is typed."""
+    if isinstance(value, (list, tuple)):
+        return ",".join(option_text(part) for part in value) or "()"
+    return str(value).lower() if isinstance(value, bool) or value is None else str(value)

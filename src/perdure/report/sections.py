@@ -1,0 +1,259 @@
+"""What the report says of each item of the paper, as plain text and small drawings for the template."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from perdure.paper.findings import Cell, Findings
+from perdure.records.record import Record
+from perdure.report.charts import axis_of, differences_strip, reach, strip
+from perdure.report.drawings import embedded
+from perdure.report.numbers import difference_text, duration, plain, with_error
+
+SIGNS = {"agrees": "✓", "higher": "▲", "lower": "▼", "other": "•"}
+"""Seen before the word of a verdict: colour alone would not do."""
+
+
+NONE = "\u2013"
+"""Stands where there is no number."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A verdict: its kind, which chooses its looks, and its words in short and in full."""
+
+    kind: str
+    text: str
+    full: str = ""
+
+    @property
+    def sign(self) -> str:
+        """A mark of its kind."""
+        return SIGNS[self.kind]
+
+
+@dataclass(frozen=True)
+class Link:
+    """A run behind a number."""
+
+    target: str
+    text: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of an item's table."""
+
+    row: str
+    method: str
+    """The method of the runs behind it; empty if there are none on the page, or of several methods."""
+    column: str
+    ours: str
+    ours_value: float | None
+    n: int
+    interval: str
+    published: str
+    published_value: float | None
+    difference: str
+    difference_value: float | None
+    verdict: Verdict | None
+    strip: Markup
+    command: str
+    runs: list[Link]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawing of an item; without svg it could not be read."""
+
+    title: str
+    caption: str
+    svg: Markup
+
+
+@dataclass(frozen=True)
+class Item:
+    """One table or figure of the paper."""
+
+    id: str
+    title: str
+    source: str
+    place: str
+    """The source in short: Table 1."""
+    about: str
+    scale: str
+    differs: str
+    command: str
+    time: str
+    lines: list[Line]
+    pictures: list[Picture]
+    verdicts: list[Verdict]
+    unpublished: int
+    measured: bool
+    """Whether its lines name more than one measure."""
+    differences: Markup
+    typical: str
+    """The median of the absolute differences."""
+    typical_value: float | None
+    agreeing: float | None
+    """The share of verdicts that agree."""
+
+
+class Identities:
+    """Ids for a page, each given out once."""
+
+    def __init__(self) -> None:
+        """None is given out yet."""
+        self.taken: set[str] = set()
+
+    def new(self, start: str, text: str) -> str:
+        """An id made of plain letters that begins with `start` and recalls a text."""
+        base = f"{start}-{re.sub(r'[^a-z0-9]+', '-', text.lower())[:40].strip('-')}".strip("-")
+        name, number = base, 1
+        while name in self.taken:
+            number += 1
+            name = f"{base}-{number}"
+        self.taken.add(name)
+        return name
+
+
+def items(
+    findings: Sequence[Findings], records: Mapping[str, tuple[str, Record]], identities: Identities
+) -> tuple[list[Item], float]:
+    """A view of each findings, and how far the axis of all differences reaches.
+
+    `records` has id and record of the runs on the page, by hash.
+    """
+    half = reach([gap for one in findings for cell in one.cells if (gap := difference(cell)) is not None])
+    return [_item(one, records, identities, half) for one in findings], half
+
+
+def difference(cell: Cell) -> float | None:
+    """Ours minus published, where there are both."""
+    if cell.ours is None or cell.published is None:
+        return None
+    return cell.ours.mean - cell.published.mean
+
+
+def verdict_of(text: str) -> Verdict | None:
+    """A verdict by its first word."""
+    if not text:
+        return None
+    first = text.split()[0].lower().rstrip(":,;")
+    if first in SIGNS:
+        return Verdict(first, first, text)
+    return Verdict("other", text, text)
+
+
+def _item(
+    findings: Findings,
+    records: Mapping[str, tuple[str, Record]],
+    identities: Identities,
+    half: float,
+) -> Item:
+    identity = identities.new("item", findings.name)
+    gaps = [gap for cell in findings.cells if (gap := difference(cell)) is not None]
+    verdicts = [verdict for cell in findings.cells if (verdict := verdict_of(cell.verdict)) is not None]
+    typical = statistics.median(abs(gap) for gap in gaps) if gaps else None
+    agreeing = sum(verdict.kind == "agrees" for verdict in verdicts)
+    return Item(
+        id=identity,
+        title=findings.title,
+        source=findings.source,
+        place=re.split(r"\s*[(,]", findings.source)[0],
+        about=findings.about,
+        scale=findings.scale,
+        differs=findings.differs,
+        command=findings.command,
+        time=duration(findings.seconds) if findings.seconds > 0 else "",
+        lines=_lines(findings, records),
+        pictures=_pictures(findings, identity),
+        verdicts=_counted(verdicts),
+        unpublished=sum(cell.published is None for cell in findings.cells),
+        measured=len({cell.column for cell in findings.cells}) > 1,
+        differences=differences_strip(gaps, half) if gaps else Markup(""),
+        typical=NONE if typical is None else plain(typical),
+        typical_value=typical,
+        agreeing=agreeing / len(verdicts) if verdicts else None,
+    )
+
+
+def _counted(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """How many verdicts there are of each kind, as verdicts again: '9 agree'."""
+    counts = Counter(verdict.kind for verdict in verdicts)
+    words = {"agrees": "agree", "higher": "higher", "lower": "lower", "other": "other"}
+    return [
+        Verdict(kind, f"{counts[kind]} {'agrees' if kind == 'agrees' and counts[kind] == 1 else words[kind]}")
+        for kind in SIGNS
+        if counts[kind]
+    ]
+
+
+def _lines(findings: Findings, records: Mapping[str, tuple[str, Record]]) -> list[Line]:
+    axes = {
+        column: axis_of([cell for cell in findings.cells if cell.column == column])
+        for column in {cell.column for cell in findings.cells}
+    }
+    lines = []
+    for cell in findings.cells:
+        gap, ours, published = difference(cell), cell.ours, cell.published
+        interval = ""
+        if ours is not None and ours.low is not None and ours.high is not None:
+            interval = f"95 % interval of the mean: {plain(ours.low)} to {plain(ours.high)}"
+        lines.append(
+            Line(
+                row=cell.row,
+                method=_method(cell, records),
+                column=cell.column,
+                ours=NONE if ours is None else with_error(ours.mean, ours.sem),
+                ours_value=None if ours is None else ours.mean,
+                n=0 if ours is None else ours.n,
+                interval=interval,
+                published=NONE if published is None else with_error(published.mean, published.sem),
+                published_value=None if published is None else published.mean,
+                difference=NONE
+                if ours is None or published is None
+                else difference_text(ours.mean, published.mean),
+                difference_value=gap,
+                verdict=verdict_of(cell.verdict),
+                strip=strip(cell, axes[cell.column]),
+                command=cell.command,
+                runs=_links(cell, records),
+            )
+        )
+    return lines
+
+
+def _method(cell: Cell, records: Mapping[str, tuple[str, Record]]) -> str:
+    methods = {records[name][1].method for name in cell.hashes if name in records}
+    return methods.pop() if len(methods) == 1 else ""
+
+
+def _links(cell: Cell, records: Mapping[str, tuple[str, Record]]) -> list[Link]:
+    """The runs behind a cell that are on this page, by seed."""
+    found = sorted(
+        (records[name] for name in cell.hashes if name in records), key=lambda one: (one[1].seed, one[1].hash)
+    )
+    return [
+        Link(target, str(record.seed), f"{record.benchmark}, {record.method}, seed {record.seed}")
+        for target, record in found
+    ]
+
+
+def _pictures(findings: Findings, identity: str) -> list[Picture]:
+    return [
+        Picture(
+            drawing.title,
+            drawing.caption,
+            # `embedded` writes every element and attribute itself and escapes all text.
+            Markup(embedded(drawing.svg, f"drawing_{identity}_{number}_", drawing.title)),
+        )
+        for number, drawing in enumerate(findings.drawings)
+    ]

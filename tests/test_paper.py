@@ -1,0 +1,141 @@
+"""The paper's items: what they run, what they make of records, and all of them end to end."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perdure.cli import main
+from perdure.config import build
+from perdure.paper.comparison import Comparison, row
+from perdure.paper.findings import FOLDER, Findings
+from perdure.paper.item import Results, find_item, items, over_seeds
+from perdure.paper.plan import estimate, plan
+from perdure.paper.results import FIGURES, FORMATS, evaluate, keep
+from perdure.report.board import Board
+from perdure.run import run
+
+TINY = {"training.iterations": 3, "benchmark.train": 50, "benchmark.val": 10, "benchmark.test": 10}
+
+
+def table(**published):
+    rows = (
+        row("Fine-tuning", "permuted-copy", "fine-tuning", options=TINY, **published),
+        row("SI", "permuted-copy", "si", options=TINY),
+    )
+    return Comparison("A table", "Table 0", "It shows nothing.", rows)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Two settings with two seeds each, at smoke scale."""
+    runs = tmp_path_factory.mktemp("runs")
+    records = {config.hash: run(config, runs).record for config in table().configs("smoke", 2)}
+    return Results("smoke", 2, runs, records)
+
+
+def test_every_item_has_valid_settings_with_distinct_labels():
+    known = items()
+    assert len(known) >= 17
+    for name, item in known.items():
+        for scale in ("smoke", "laptop", "paper"):
+            settings = item.settings(scale)
+            assert len({setting.label for setting in settings}) == len(settings), name
+            for setting in settings:
+                assert setting.config(scale, 0).method
+        assert item.title
+        assert item.source
+        assert item.about.endswith(".")
+
+
+def test_the_command_of_a_setting_makes_its_config():
+    for name, item in items().items():
+        for setting in item.settings("smoke"):
+            words = setting.command("smoke", 1).split()
+            assert words[:4] == ["perdure", "run", setting.benchmark, setting.method], name
+            given = dict(zip(words[8::2], words[9::2], strict=True))
+            options = {option.removeprefix("--"): value for option, value in given.items()}
+            assert build(*words[2:4], scale=words[5], **options).hash == setting.config("smoke", 0).hash
+
+
+def test_cells_are_the_means_of_the_records(finished):
+    cells, drawn = table(final=(50.0, 1.0)).evaluate(finished)
+    finals = [record.final for record in finished.of(table().rows[0].setting)]
+    cell = next(cell for cell in cells if (cell.row, cell.column) == ("Fine-tuning", "final"))
+    assert cell.ours is not None
+    assert cell.ours.mean == pytest.approx(sum(finals) / 2)
+    assert cell.ours.sem == pytest.approx(abs(finals[0] - finals[1]) / 2)
+    assert (cell.ours.n, cell.published.mean, len(cell.hashes)) == (2, 50.0, 2)
+    other = next(cell for cell in cells if (cell.row, cell.column) == ("SI", "final"))
+    assert other.published is None
+    assert other.verdict == ""
+    marks = [line for axes in drawn[0].figure.axes for line in axes.get_lines()]
+    assert any(mark.get_xdata()[0] == cell.ours.mean for mark in marks)
+
+
+def test_findings_and_figures_are_kept_and_the_same_every_time(finished):
+    first = evaluate("table-0", table(), finished)
+    paths = keep(*first, finished.runs)
+    assert [path.suffix for path in paths] == [f".{format}" for format in FORMATS]
+    content = [path.read_bytes() for path in paths]
+    assert content[0].startswith(b"%PDF")
+    assert b"<svg" in content[1]
+    assert content[2].startswith(b"\x89PNG")
+    keep(*evaluate("table-0", table(), finished), finished.runs)
+    assert [path.read_bytes() for path in paths] == content
+    stored = json.loads((finished.runs / FOLDER / "table-0.json").read_text())
+    assert stored == json.loads(json.dumps(first[0].json))
+    assert first[0].seconds == pytest.approx(sum(record.seconds for record in finished.records.values()))
+
+
+def test_a_plan_counts_each_run_once_and_finds_what_is_there(finished):
+    both = {"one": table(), "two": table()}
+    work = plan(both, "smoke", {"one": 2, "two": 3}, finished.runs)
+    assert len(work.configs) == 6  # two settings, three seeds; the first two of each are finished
+    assert set(work.found) == set(finished.records)
+    assert [config.seed for config in work.missing] == [2, 2]
+
+
+def test_an_estimate_grows_with_the_iterations():
+    config = build("permuted-copy", "fine-tuning", scale="smoke", **TINY)
+    longer = replace(config, training=config.training.model_copy(update={"iterations": 3000}))
+    short, long = estimate([config]), estimate([longer])
+    assert long > 100 * short
+
+
+def test_bootstrap_draws_follow_from_the_role_alone():
+    assert over_seeds([1.0, 2.0, 4.0], "a", "b") == over_seeds([1.0, 2.0, 4.0], "a", "b")
+
+
+def test_the_board_counts(finished):
+    records = list(finished.records.values())
+    board = Board([f"run {number}" for number in range(3)])
+    board.done(0, records[0])
+    assert board.table().title == "1 of 3 runs finished, 0.0 min"
+
+
+def test_names_that_do_not_exist_are_named(capsys):
+    assert main(["reproduce", "table-11"]) == 2
+    assert "did you mean 'table-1'" in capsys.readouterr().err
+
+
+def test_a_plan_alone_runs_nothing(tmp_path, capsys):
+    assert main(["reproduce", "table-1", "--scale", "smoke", "--plan", "--runs", str(tmp_path)]) == 0
+    assert "10 runs, 0 of them finished" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_items_without_their_data_are_left_out_or_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("PERDURE_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert main(["reproduce", "audioset", "--scale", "smoke", "--plan", "--runs", str(tmp_path / "r")]) == 2
+    assert "audioset" in capsys.readouterr().err
+    assert main(["reproduce", "all", "--scale", "smoke", "--plan", "--runs", str(tmp_path / "r")]) == 0
+    said = capsys.readouterr().err
+    assert "audioset is left out" in said
+    assert "pos is left out" in said
+    assert "table-1 is left out" not in said
