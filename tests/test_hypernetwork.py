@@ -317,11 +317,21 @@ def test_meaningless_combinations_are_refused():
         outcome("hnet", **(SMALL_HNET | {"weights.heads": "separate", "network.heads": "single"}))
 
 
-def test_a_new_embedding_may_start_nearer_to_the_old_ones():
-    drawn = {f"embedding.{task}": torch.full((3,), float(value)) for task, value in enumerate((1, 3, 10, 7))}
-    nearer = Hypernetwork(new_embedding="nearer")
-    begun = nearer.begin(drawn, [2])
-    assert torch.equal(begun["embedding.2"], torch.full((3,), ((1 + 3) / 2 + 10) / 2))
-    assert all(torch.equal(begun[name], drawn[name]) for name in drawn if name != "embedding.2")
-    assert nearer.begin(drawn, [0]) is drawn
-    assert Hypernetwork().begin(drawn, [2]) is drawn
+def test_a_new_embedding_may_be_the_draw_with_the_most_orthogonal_recurrence():
+    network = Network(Architecture(cell="lstm", hidden=(6,)), 3, (2, 2, 2))
+    source = Hypernetwork(new_embedding="chosen", hidden=(5,), chunk=40, task_embedding=4)
+    parameters, buffers = source.start(network, chance)
+
+    def far(embedding):
+        changed = parameters | {"embedding.1": embedding}
+        weights = source.weights(network, buffers, changed, 1)[1]["recurrent.0.weight_hh"]
+        return sum(float((w @ w.T - torch.eye(6)).square().sum()) for w in weights.split(6))
+
+    begun = source.begin(network, buffers, parameters, [1], chance)
+    draws = torch.randn(31, 4, generator=chance("new embedding", 1))
+    best = min([parameters["embedding.1"], *draws], key=far)
+    torch.testing.assert_close(begun["embedding.1"], best)
+    assert far(begun["embedding.1"]) < far(parameters["embedding.1"])
+    assert {n: v for n, v in begun.items() if n != "embedding.1"}.items() <= parameters.items()
+    assert source.begin(network, buffers, parameters, [0], chance) is parameters
+    assert Hypernetwork().begin(network, buffers, parameters, [1], chance) is parameters

@@ -32,7 +32,6 @@ Runs that are there already are not made again; a command that was stopped conti
 """
 
 OPTIONS = ("scale", "seeds", "workers", "runs", "data", "plan")
-MINUTE, HOUR = 60, 3600
 
 
 def reproducing(words: list[str]) -> int:
@@ -109,19 +108,14 @@ def _announce(work: Plan, workers: int, scale: str) -> None:
     print(f"{count} runs, {len(work.found)} of them finished already.", file=sys.stderr)
     if missing and scale != "smoke":
         from perdure.paper.plan import estimate
+        from perdure.report.numbers import duration
 
         seconds = estimate(missing)
         print(
-            f"The other {len(missing)} take at most about {_duration(seconds)} of one core, so "
-            f"{_duration(seconds / workers)} with {workers} at once (measured on a few iterations).",
+            f"The other {len(missing)} take at most about {duration(seconds)} of one core, so "
+            f"{duration(seconds / workers)} with {workers} at once (measured on a few iterations).",
             file=sys.stderr,
         )
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 2 * MINUTE:
-        return f"{seconds:.0f} s"
-    return f"{seconds / MINUTE:.0f} min" if seconds < 2 * HOUR else f"{seconds / HOUR:.1f} h"
 
 
 def _run(work: Plan, runs: Path, workers: int) -> dict[str, Record]:

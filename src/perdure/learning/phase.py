@@ -74,7 +74,7 @@ class Phase:
         chance: Chance,
     ) -> None:
         """Set everything to the start of the phase."""
-        begun = learner.source.begin(knowledge.parameters, tasks)
+        begun = learner.source.begin(learner.network, knowledge.buffers, knowledge.parameters, tasks, chance)
         knowledge = replace(knowledge, parameters=begun)
         self.learner, self.knowledge, self.tasks = learner, knowledge, tasks
         self.data, self.training = reading(data, begun), training

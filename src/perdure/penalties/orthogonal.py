@@ -6,14 +6,12 @@ of an LSTM or GRU by itself; so it also works on masked and on generated weights
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from pydantic import PositiveInt
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from perdure.networks.layout import Vectors
+from perdure.networks.orthogonality import Deviation
 from perdure.options import Strength
 from perdure.penalties.penalty import Penalty, PlainTerm, Running, Situation
 
@@ -70,23 +68,3 @@ class OrthogonalTerm(PlainTerm):
     def restore(self, state: Vectors) -> None:
         """Anneal on as before."""
         self.iteration = int(state["iteration"])
-
-
-class Deviation(torch.autograd.Function):
-    """||W W^T - I||_F^2 of a square matrix; its gradient 4 (W W^T - I) W is one product, not two."""
-
-    @staticmethod
-    def forward(ctx: Any, matrix: Tensor) -> Tensor:
-        """The deviation from orthogonality."""
-        difference = matrix @ matrix.t()
-        difference.diagonal().sub_(1)
-        ctx.save_for_backward(difference, matrix)
-        return difference.square().sum()
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        """4 (W W^T - I) W."""
-        difference, matrix = ctx.saved_tensors
-        gradient: Tensor = 4 * grad * (difference @ matrix)
-        return gradient

@@ -22,10 +22,13 @@ from perdure.errors import PerdureError
 from perdure.networks.initialise import initialise
 from perdure.networks.layout import Axis, Layout, Vectors, Weights
 from perdure.networks.network import Network
+from perdure.networks.orthogonality import Deviation
 from perdure.options import SomeSizes
 from perdure.weights.source import Chance, Positions, WeightSource
 
 ACTIVATIONS = {"relu": torch.relu, "sigmoid": torch.sigmoid, "tanh": torch.tanh}
+DRAWS = 31
+"""Further draws among which a new embedding may be chosen."""
 POWER_STEPS = 8
 """Steps of the power iteration that estimates the largest singular value of W_hh."""
 
@@ -59,8 +62,8 @@ class Hypernetwork(WeightSource):
     """Whether output heads are generated, or plain weights of each task."""
     embeddings: Literal["trained", "frozen"] = "trained"
     """Whether the embeddings of old tasks go on learning (the paper) or stay."""
-    new_embedding: Literal["drawn", "nearer"] = "drawn"
-    """A new task's embedding starts at its random draw (the paper), or half-way to the mean of old ones."""
+    new_embedding: Literal["drawn", "chosen"] = "drawn"
+    """A new task's embedding is drawn (the paper), or the best of 32 draws: W_hh nearest to orthogonal."""
     spectral: bool = False
     """Divide generated W_hh by its largest singular value."""
 
@@ -87,16 +90,28 @@ class Hypernetwork(WeightSource):
             scale = _spread_of_a_plain_network(generator.target, made)
         return parameters, {"scale": scale}
 
-    def begin(self, parameters: Vectors, tasks: Sequence[int]) -> Vectors:
-        """With `new_embedding` nearer: e_k starts half-way between its draw and the mean of old embeddings.
+    def begin(
+        self, network: Network, buffers: Vectors, parameters: Vectors, tasks: Sequence[int], chance: Chance
+    ) -> Vectors:
+        """With `new_embedding` chosen: the draw whose recurrent matrices have the least ||W W^T - I||^2.
 
-        What h makes of an embedding far from all that it was trained on can be far from orthogonal.
+        What h makes of an embedding far from all that it was trained on can be far from orthogonal, so far
+        that the first gradients explode.
         """
         new = min(tasks)
         if self.new_embedding == "drawn" or new == 0:
             return parameters
-        old = torch.stack([parameters[f"embedding.{task}"] for task in range(new)]).mean(0)
-        return parameters | {f"embedding.{new}": (old + parameters[f"embedding.{new}"]) / 2}
+        name = f"embedding.{new}"
+        source, like = chance("new embedding", new), parameters[name]
+        draws = torch.randn(DRAWS, self.task_embedding, generator=source) * self.task_embedding_sd
+        draws = torch.cat([like[None], draws.to(like)])
+        made = self.generate(network, buffers, parameters["theta"], draws)
+        split = self.generator(network).target.split
+        far = [
+            sum((float(Deviation.apply(w)) for w in network.recurrent_matrices(split(psi))), start=0.0)
+            for psi in made
+        ]
+        return parameters | {name: draws[far.index(min(far))].clone()}
 
     def active(
         self, network: Network, buffers: Vectors, tasks: Sequence[int], rehearsed: Sequence[int] = ()

@@ -38,8 +38,11 @@ class WeightSource(Piece):
     def start(self, network: Network, chance: Chance) -> tuple[Vectors, Vectors]:
         """Parameters and buffers at the start of a run."""
 
-    def begin(self, parameters: Vectors, tasks: Sequence[int]) -> Vectors:
+    def begin(
+        self, network: Network, buffers: Vectors, parameters: Vectors, tasks: Sequence[int], chance: Chance
+    ) -> Vectors:
         """Parameters as training of these tasks begins: a new task may start from what is known."""
+        del network, buffers, tasks, chance
         return parameters
 
     @abstractmethod
