@@ -4,7 +4,7 @@ The public names, imported when they are first used (torch takes a second to loa
 
 - `build(benchmark, method, scale=..., seed=...)` makes a config; `perdure.run.run(config)` runs it;
 - `Architecture`, `Network`, `initialise` and `fisher` work on any sequences;
-- `Kind`, `Sequences`, `Task` describe data.
+- `Kind`, `Sequences`, `Task` describe data; `tasks_from` and `save_tasks` bring one's own.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from perdure.benchmarks.arrays import save_tasks as save_tasks
+    from perdure.benchmarks.arrays import tasks_from as tasks_from
     from perdure.benchmarks.task import Kind as Kind
     from perdure.benchmarks.task import Sequences as Sequences
     from perdure.benchmarks.task import Task as Task
@@ -35,6 +37,8 @@ _HOMES = {
     "fisher": "perdure.networks.fisher",
     "generator": "perdure.randomness",
     "initialise": "perdure.networks.initialise",
+    "save_tasks": "perdure.benchmarks.arrays",
+    "tasks_from": "perdure.benchmarks.arrays",
 }
 
 __all__ = sorted(_HOMES)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perdure.commands.showing import plot
-from perdure.commands.words import Words, check_names, choice, parse, whole_number
+from perdure.commands.words import Words, check_names, choice, parse, use_data_folder, whole_number
 from perdure.errors import PerdureError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ perdure run BENCHMARK METHOD: learn a benchmark's tasks one after the other
   --scale SCALE        smoke (seconds), laptop (default, minutes) or paper (the paper's settings)
   --workers N          processes, of one thread each (default: 1)
   --runs DIR           folder of records (default: runs)
+  --data DIR           folder of raw data (default: PERDURE_DATA, or the user's cache)
   --device DEVICE      auto, cpu or cuda (default: auto)
   --plot FILE          draw the accuracy matrix (.png, .pdf or .svg; one seed only)
   --json               one JSON object a run on standard output, progress on standard error
@@ -37,7 +38,7 @@ A run that was stopped continues where it was when the same command is given aga
 """
 
 FLAGS = ("json", "force")
-GENERAL = (*FLAGS, "seed", "seeds", "scale", "workers", "runs", "device", "plot", "save-every")
+GENERAL = (*FLAGS, "seed", "seeds", "scale", "workers", "runs", "data", "device", "plot", "save-every")
 
 
 def running(words: list[str]) -> int:
@@ -64,6 +65,7 @@ def running(words: list[str]) -> int:
         print_options(read.positional[0], read.positional[1], scale)
         return 0
     check_names(read, [*GENERAL, *known])
+    use_data_folder(read)
     configs = _configs(read, scale)
     from perdure.report.figures import check_format
 

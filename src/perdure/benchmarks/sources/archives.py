@@ -6,12 +6,16 @@ since such an archive is not what it claims to be. Sizes are bounded, so a bomb 
 
 from __future__ import annotations
 
+import gzip
 import lzma
 import tarfile
+import tokenize
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
+from typing import Self
 
 import numpy as np
 
@@ -22,6 +26,24 @@ LARGEST = 4 * 2**30
 """Bytes that one archive may hold unpacked."""
 RATIO = 1000
 """How many times larger than packed the members of a zip may be; honest data stay far below."""
+GZIP = b"\x1f\x8b"
+"""The first bytes of a gzipped file."""
+UNREADABLE = (zlib.error, ValueError, EOFError, OSError, RuntimeError, SyntaxError, MemoryError)
+"""What damaged archives and arrays raise, beside errors of their own."""
+
+
+class _Member(tarfile.TarInfo):
+    """A member of an archive that is whole; tarfile itself takes a damaged header for the archive's end."""
+
+    @classmethod
+    def fromtarfile(cls, tarfile_: tarfile.TarFile) -> Self:
+        """The member whose header comes next."""
+        try:
+            return super().fromtarfile(tarfile_)
+        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]  # it is there, but not in the stubs
+            raise  # the blocks of zeros that end an archive
+        except tarfile.HeaderError as error:
+            raise tarfile.ReadError(f"{error}, it is damaged or breaks off") from None
 
 
 def tar_members(
@@ -30,7 +52,7 @@ def tar_members(
     """Names and contents of the wanted files of a tar archive (plain, gz, bz2 or xz)."""
     total = 0
     try:
-        with tarfile.open(path) as archive:
+        with tarfile.open(path, tarinfo=_Member) as archive:
             for member in archive:
                 _check_name(path, member.name)
                 if not member.isfile():
@@ -46,21 +68,61 @@ def tar_members(
         raise PerdureError(f"'{path}' cannot be read as a tar archive ({error}); fetch it again.") from None
 
 
+def unzipped(path: Path, largest: int = LARGEST) -> bytes:
+    """The bytes of a file, unpacked if it is gzipped; its first bytes tell, not its name."""
+    try:
+        with path.open("rb") as file:
+            packed = file.read(len(GZIP)) == GZIP
+            file.seek(0)
+            content = gzip.GzipFile(fileobj=file).read(largest + 1) if packed else file.read(largest + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise PerdureError(f"'{path}' is a gzip file that is cut off or damaged ({error}).") from None
+    except OSError as error:
+        raise PerdureError(f"'{path}' cannot be read ({error.strerror or error}).") from None
+    if len(content) > largest:
+        raise PerdureError(f"'{path}' holds more than {largest} bytes unpacked; that is refused.")
+    return content
+
+
 def npz(path: Path, needed: tuple[str, ...] = (), largest: int = LARGEST) -> dict[str, Array]:
     """The arrays of an npz file, never unpickled; `needed` names must be among them."""
     try:
         with zipfile.ZipFile(path) as archive:
             _check_zip(path, archive, largest)
-        with np.load(path, allow_pickle=False) as file:
+        with np.load(path, allow_pickle=False) as file, warnings.catch_warnings():
+            warnings.simplefilter("error")  # numpy warns of headers that it had to guess
             missing = [name for name in needed if name not in file.files]
             if missing:
                 raise PerdureError(
                     f"'{path}' lacks the array '{missing[0]}'; it has {', '.join(file.files) or 'none'}."
                 )
-            return {name: file[name] for name in (needed or file.files)}
-    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError) as error:
-        reason = "it holds Python objects, which are never unpickled" if "pickle" in str(error) else error
-        raise PerdureError(f"'{path}' cannot be read as an npz file ({reason}).") from None
+            arrays = {name: file[name] for name in (needed or file.files)}
+    except (zipfile.BadZipFile, tokenize.TokenError, Warning, KeyError, *UNREADABLE) as error:
+        raise PerdureError(f"'{path}' cannot be read as an npz file ({_reason(error)}).") from None
+    strange = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]
+    if strange:
+        raise PerdureError(f"'{path}': its member '{strange[0]}' is no array; np.savez writes such files.")
+    return arrays
+
+
+def npy(path: Path, largest: int = LARGEST) -> Array:
+    """The array of an npy file, never unpickled."""
+    try:
+        if path.stat().st_size > largest:
+            raise PerdureError(f"'{path}' is larger than {largest} bytes; that is refused.")
+        with path.open("rb") as file, warnings.catch_warnings():
+            warnings.simplefilter("error")
+            array: Array = np.lib.format.read_array(file, allow_pickle=False)
+            return array
+    except (tokenize.TokenError, Warning, *UNREADABLE) as error:
+        raise PerdureError(f"'{path}' cannot be read as an npy file ({_reason(error)}).") from None
+
+
+def _reason(error: BaseException) -> str:
+    """What an error says, on one line."""
+    if "pickle" in str(error) or "Object arrays" in str(error):
+        return "it holds Python objects, which are never unpickled; save numbers or texts"
+    return " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
 
 
 def _check_zip(path: Path, archive: zipfile.ZipFile, largest: int) -> None:

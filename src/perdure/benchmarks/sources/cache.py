@@ -14,7 +14,6 @@ import numpy as np
 
 from perdure.benchmarks.sources.folder import cache_folder
 from perdure.benchmarks.task import Array
-from perdure.files import write
 
 DIGEST = 32
 """Bytes of the digest that stands before the arrays in a cache file."""
@@ -33,6 +32,8 @@ def kept(name: str, recipe: Mapping[str, Any], make: Callable[[], Arrays]) -> Ar
     if found is not None:
         return found
     arrays = make()
+    from perdure.files import write  # it needs torch, which takes a second to load
+
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
     content = buffer.getvalue()
@@ -44,6 +45,11 @@ def place(name: str, recipe: Mapping[str, Any]) -> Path:
     """Where arrays with this recipe are kept."""
     text = json.dumps(recipe, sort_keys=True)
     return cache_folder() / "built" / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.npz"
+
+
+def built(name: str) -> list[Path]:
+    """The files that are kept of what has this name, whatever their recipe."""
+    return sorted((cache_folder() / "built").glob(f"{name}-*.npz"))
 
 
 def _read(path: Path) -> Arrays | None:

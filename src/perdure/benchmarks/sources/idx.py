@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import struct
-import zlib
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
 import numpy as np
 
+from perdure.benchmarks.sources.archives import unzipped
 from perdure.benchmarks.task import Array
 from perdure.errors import PerdureError
 
@@ -18,8 +17,8 @@ BYTES = 0x08
 """The code of unsigned bytes in the third byte of an idx file."""
 CLASSES = 10
 """Labels are the digits below this number."""
-GZIP = b"\x1f\x8b"
-"""The first bytes of a gzipped file."""
+LARGEST = 2**28
+"""Bytes that a file may hold unpacked; the largest of MNIST has 47 million."""
 NAMES = {"train": "train", "test": "t10k"}
 """How MNIST's files call their parts."""
 
@@ -73,7 +72,7 @@ def _found(folder: Path, name: str) -> Path:
 
 
 def _read(path: Path, dimensions: int) -> Array:
-    content = _content(path)
+    content = unzipped(path, LARGEST)
     header = 4 * (1 + dimensions)
     if len(content) < header:
         raise PerdureError(
@@ -94,16 +93,3 @@ def _read(path: Path, dimensions: int) -> Array:
             f"'{path}' {fault}: its header says {said} = {size} bytes, but {held} follow; fetch it again."
         )
     return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
-
-
-def _content(path: Path) -> bytes:
-    """The bytes of a file, unzipped if need be; the first bytes tell, not the name."""
-    try:
-        content = path.read_bytes()
-        return gzip.decompress(content) if content.startswith(GZIP) else content
-    except (EOFError, zlib.error) as error:
-        raise PerdureError(
-            f"'{path}' is a gzip file that is cut off or damaged ({error}); fetch it again."
-        ) from None
-    except OSError as error:  # a bad gzip file is one of these too
-        raise PerdureError(f"'{path}' cannot be read ({error.strerror or error}); fetch it again.") from None

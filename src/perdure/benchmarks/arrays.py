@@ -1,0 +1,195 @@
+"""One's own sequences: a folder with a file or sub-folder for each task, or arrays in Python.
+
+A run is known by its data, not by where they lie: the config carries a digest of the files.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+
+from perdure.benchmarks.sources.assembling import Assembled, Rules, assemble
+from perdure.benchmarks.sources.given import parts_of_given
+from perdure.benchmarks.sources.layout import ORDER, Layout, lay_out, read_source
+from perdure.benchmarks.sources.parts import SPLITS, Faults, Part
+from perdure.benchmarks.task import Array, Benchmark, Kind, Sequences, Task, Watch, check_tasks, quiet
+from perdure.errors import PerdureError
+
+
+def _listed(value: object) -> object:
+    """Let 'a,b' stand for a list of names."""
+    return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+"""Names of tasks; written a,b,c on the command line."""
+Share = Annotated[float, Field(gt=0, lt=0.5)]
+"""A part of the training sequences."""
+
+
+@dataclass(frozen=True)
+class Understood:
+    """What was found in a folder: the tasks that can be used, and all that is wrong."""
+
+    tasks: list[Assembled]
+    faults: list[str]
+    layout: Layout | None = None
+    failed: list[str] = field(default_factory=list)
+    """Names of the tasks that cannot be used."""
+
+
+class Arrays(Benchmark):
+    """Your own sequences, from a folder with one file or sub-folder for each task."""
+
+    origin: ClassVar[str] = "your own: --benchmark.folder DIR (docs/own-data.md, perdure data check DIR)"
+
+    folder: str = ""
+    """The folder; see docs/own-data.md for what may lie in it."""
+    tasks: Names = ()
+    """The tasks to learn, in this order. Not given: those in tasks.txt, or all, sorted by name."""
+    kind: Literal["auto", "label", "tags", "pattern"] = "auto"
+    """What is asked: a class a sequence, a class a step, or bits at the end; auto: as the data look."""
+    labels: Literal["own", "shared"] = "own"
+    """own: a task's outputs are its own classes; shared: a class is the same output in all tasks."""
+    val_fraction: Share = 0.1
+    """Part of the training sequences to validate on, where a task has no validation split."""
+    test_fraction: Share = 0.2
+    """Part of the training sequences to test on, where a task has no test split."""
+    data_seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
+    """Seed of the splits that are drawn."""
+    standardise: bool = False
+    """Scale all tasks alike, so that each feature has mean 0 and deviation 1 in the first one's training."""
+    content: Annotated[str, Field(validate_default=True)] = ""
+    """What the files must hold: their digest. Not given: that of the files as they are now."""
+
+    @field_validator("content")
+    @classmethod
+    def _as_it_is(cls, content: str, info: ValidationInfo) -> str:
+        """Fill in the digest, so that other data are another run."""
+        folder, tasks = info.data.get("folder"), info.data.get("tasks")
+        if content or not folder or tasks is None:
+            return content
+        return lay_out(_path(folder), tasks).content
+
+    def build(self, watch: Watch = quiet) -> list[Task]:
+        """Read all tasks; raises where anything is wrong with any of them."""
+        found = self.understand(watch)
+        faults = Faults()
+        faults.found += found.faults
+        faults.settle(f"; perdure data check '{self.folder}' lists all")
+        return [each.task for each in found.tasks]
+
+    def understand(self, watch: Watch = quiet) -> Understood:
+        """Read what can be read, and gather all faults."""
+        if not self.folder:
+            raise PerdureError(
+                "benchmark.folder: the folder of your data is not given; name it with --benchmark.folder DIR."
+            )
+        layout = lay_out(_path(self.folder), self.tasks)
+        if self.content not in ("", layout.content):
+            raise PerdureError(
+                f"'{self.folder}' has changed: it held {self.content} when this run was made, and holds "
+                f"{layout.content} now; put the old files back, or begin a new run."
+            )
+        faults, parts = Faults(), dict[str, list[Part]]()
+        for number, source in enumerate(layout.sources):
+            watch("reading", number, len(layout.sources))
+            before = len(faults.found)
+            read = read_source(source, faults)
+            if len(faults.found) == before:
+                parts[source.name] = read
+        watch("reading", len(layout.sources), len(layout.sources))
+        tasks = assemble(parts, self.rules, faults)
+        used = {each.task.name for each in tasks}
+        failed = [source.name for source in layout.sources if source.name not in used]
+        return Understood(tasks, faults.found, layout, failed)
+
+    @property
+    def rules(self) -> Rules:
+        """The options that say how parts become tasks."""
+        kind = None if self.kind == "auto" else Kind(self.kind)
+        shared = self.labels == "shared"
+        return Rules(kind, shared, self.val_fraction, self.test_fraction, self.data_seed, self.standardise)
+
+
+def _path(folder: str) -> Path:
+    return Path(folder).expanduser()
+
+
+def tasks_from(given: Mapping[str, Any] | Sequence[Any], **options: Any) -> list[Task]:
+    """Tasks from what Python holds; `options` are those of `Arrays`, but for folder, tasks and content.
+
+    Each task is (x, y), with x an array [N, T, F] or a list of arrays [T_i, F], and y as in files: classes
+    [N], classes of each step, or bits [N, P, outputs]; or a data set (anything with a length whose items are
+    pairs of one sequence [T, F] and its target); or a mapping from train, val and test to either. A mapping
+    names the tasks; in a list they are called task 1, task 2 and so on.
+    """
+    named = (
+        dict(given) if isinstance(given, Mapping) else {f"task {n + 1}": one for n, one in enumerate(given)}
+    )
+    faults = Faults()
+    parts = {name: parts_of_given(name, one, faults) for name, one in named.items()}
+    tasks = [each.task for each in assemble(parts, Arrays(**options).rules, faults)]
+    faults.settle()
+    check_tasks(tasks)
+    return tasks
+
+
+def save_tasks(tasks: Sequence[Task], folder: Path | str) -> Path:
+    """Write tasks to a folder that the benchmark `arrays` reads back as they are; returns the folder.
+
+    With it, tasks that were made in Python are run like all others, with records and resume:
+    `build("arrays", "si", benchmark__folder=save_tasks(tasks, "mine"))`.
+    """
+    from perdure.files import write  # it needs torch, which takes a second to load
+
+    check_tasks(tasks)
+    folder = Path(folder)
+    for task in tasks:
+        if not re.fullmatch(r"[^\W_.#][^/\\\n]*", task.name) or task.name != task.name.strip():
+            raise PerdureError(
+                f"Task '{task.name}' cannot be a file's name; use one that begins with a letter or digit and "
+                f"has no slash."
+            )
+    if len({task.name for task in tasks}) < len(tasks):
+        raise PerdureError("Two tasks have the same name; give each a name of its own.")
+    for task in tasks:
+        buffer = io.BytesIO()
+        np.savez(buffer, allow_pickle=False, **_arrays(task))
+        write(folder / f"{task.name}.npz", buffer.getvalue())
+    write(folder / ORDER, "".join(f"{task.name}\n" for task in tasks).encode())
+    return folder
+
+
+def _arrays(task: Task) -> dict[str, Array]:
+    """A task as the arrays of an npz file."""
+    arrays: dict[str, Array] = {}
+    for split in SPLITS:
+        data: Sequences = getattr(task, split)
+        steps = int(data.lengths.max())
+        inside = np.arange(steps) < data.lengths[:, None]
+        x, y = _as_read(data)[:, :steps], data.y[:, :steps] if data.kind is Kind.TAGS else data.y
+        ragged = not inside.all()
+        arrays[f"x_{split}"] = x[inside] if ragged else x
+        arrays[f"y_{split}"] = y[inside] if ragged and data.kind is Kind.TAGS else y
+        arrays[f"lengths_{split}"] = data.lengths
+    if task.kind is not Kind.PATTERN:
+        arrays["classes"] = np.arange(task.outputs)
+    if task.train.table is not None:
+        arrays["table"] = task.train.table
+    return arrays
+
+
+def _as_read(data: Sequences) -> Array:
+    """The inputs as a network reads them: scaled, if they are to be."""
+    if data.scaling is None:
+        return data.x
+    offset, factor = data.scaling
+    return ((data.x - offset) * factor).astype(np.float32)

@@ -1,0 +1,186 @@
+"""From parts to tasks: one kind of target for all, classes as outputs, and splits where none are given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from perdure.benchmarks.sources.drawing import draw
+from perdure.benchmarks.sources.kinds import decide, of_kind
+from perdure.benchmarks.sources.labels import Classes, classes_of, outputs_of
+from perdure.benchmarks.sources.parts import SPLITS, Faults, Label, Part
+from perdure.benchmarks.task import Array, Kind, Sequences, Task
+from perdure.errors import PerdureError
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How parts become tasks; the benchmark `arrays` has options of these names."""
+
+    kind: Kind | None = None
+    """What is asked; None: what the targets look like."""
+    shared: bool = False
+    """Whether a class is the same output in all tasks."""
+    val_fraction: float = 0.1
+    test_fraction: float = 0.2
+    data_seed: int = 42
+    standardise: bool = False
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """A task, what its outputs are called, and which of its splits were drawn."""
+
+    task: Task
+    classes: tuple[Label, ...]
+    drawn: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Coded:
+    """Sequences with outputs for targets, as they stand one after the other."""
+
+    rows: Array
+    lengths: Array
+    targets: Array
+    """[N], [N, P, outputs], or [S] for tags."""
+
+    def take(self, index: Array, kind: Kind) -> _Coded:
+        """Some of the sequences."""
+        chosen = np.zeros(len(self.lengths), dtype=bool)
+        chosen[index] = True
+        rows = np.repeat(chosen, self.lengths)
+        targets = self.targets[rows if kind is Kind.TAGS else chosen]
+        return _Coded(self.rows[rows], self.lengths[chosen], targets)
+
+
+def assemble(found: Mapping[str, Sequence[Part]], rules: Rules, faults: Faults) -> list[Assembled]:
+    """The tasks that have no fault; what is wrong with the others is told."""
+    parts = [part for some in found.values() for part in some]
+    kind = decide(parts, rules.kind, faults) if parts else None
+    if kind is None:
+        return []
+    decided: dict[str, list[Part]] = {}
+    for name, some in found.items():
+        with faults.gathering():
+            for part in some:
+                _check_features(part, parts[0])
+            decided[name] = [of_kind(part, kind) for part in some]
+    everywhere = [part for some in decided.values() for part in some]
+    tasks = []
+    for name, some in decided.items():
+        if some:
+            with faults.gathering():
+                tasks.append(_task(name, some, everywhere if rules.shared else some, rules))
+    return _standardised(tasks) if rules.standardise and tasks else tasks
+
+
+def _standardised(tasks: Sequence[Assembled]) -> list[Assembled]:
+    """All tasks with one scaling, from the first alone: nothing of a later task is known before it comes."""
+    first = tasks[0].task.train
+    if first.table is not None:
+        raise PerdureError(
+            "benchmark.standardise: inputs from a table cannot be scaled; scale the table itself."
+        )
+    scaling = _scaling(first.x[np.arange(first.x.shape[1]) < first.lengths[:, None]])
+    scaled = []
+    for each in tasks:
+        splits = {split: replace(getattr(each.task, split), scaling=scaling) for split in SPLITS}
+        scaled.append(replace(each, task=replace(each.task, **splits)))
+    return scaled
+
+
+def _check_features(part: Part, first: Part) -> None:
+    """All parts must have the same features, in the same order where they have names."""
+    if part.features != first.features:
+        raise PerdureError(
+            f"'{part.where}' has {part.features} features, but '{first.where}' has {first.features}; all "
+            f"tasks need the same."
+        )
+    if part.names and first.names and part.names != first.names:
+        pairs = zip(part.names, first.names, strict=True)
+        here, there = next(pair for pair in pairs if pair[0] != pair[1])
+        raise PerdureError(
+            f"'{part.where}', row 1: there is a feature '{here}' where '{first.where}' has '{there}'; all "
+            f"tasks need the same columns in the same order."
+        )
+    if (part.table is None) != (first.table is None):
+        raise PerdureError(f"'{part.where}' and '{first.where}': either all tasks have a table, or none.")
+
+
+def _task(name: str, parts: Sequence[Part], known: Sequence[Part], rules: Rules) -> Assembled:
+    """One task; `known` are the parts whose classes count."""
+    kind = parts[0].kind or Kind.LABEL
+    training = [part for part in parts if part.split in (None, "train")]
+    if not training:
+        raise PerdureError(f"'{parts[0].where}' has no training sequences; a task needs some.")
+    if kind is Kind.PATTERN:
+        classes = Classes(tuple(str(output) for output in range(training[0].targets.shape[2])), ())
+    else:
+        classes = classes_of(known)
+    groups = {split: [part for part in parts if part.split == split] for split in ("val", "test")}
+    coded = {split: _join(some, classes) for split, some in groups.items() if some}
+    whole = _join(training, classes)
+    _check_balance(training[0], whole, classes, kind)
+    missing = {split: getattr(rules, f"{split}_fraction") for split in ("val", "test") if split not in coded}
+    by = whole.targets if kind is Kind.LABEL else np.zeros(len(whole.lengths), dtype=np.int64)
+    for split, index in draw(by, missing, rules.data_seed, training[0].where).items():
+        coded[split] = whole.take(index, kind)
+    table = _table(parts)
+    splits = {split: _padded(coded[split], kind, table) for split in SPLITS}
+    return Assembled(Task(name=name, outputs=len(classes.texts), **splits), classes.names, tuple(missing))
+
+
+def _join(parts: Sequence[Part], classes: Classes) -> _Coded:
+    """Parts of one split as one."""
+    targets = []
+    for part in parts:
+        if part.kind is not Kind.PATTERN:
+            targets.append(outputs_of(part, classes))
+        elif part.targets.shape[1:] == (parts[0].targets.shape[1], len(classes.texts)):
+            targets.append(part.targets)
+        else:
+            raise PerdureError(
+                f"'{part.where}': y has shape {part.targets.shape}; a task's patterns must all have "
+                f"{parts[0].targets.shape[1]} steps and {len(classes.texts)} outputs."
+            )
+    rows = np.concatenate([part.rows for part in parts])
+    return _Coded(rows, np.concatenate([part.lengths for part in parts]), np.concatenate(targets))
+
+
+def _check_balance(part: Part, whole: _Coded, classes: Classes, kind: Kind) -> None:
+    """There must be something to tell apart."""
+    seen = np.unique(whole.targets[whole.targets >= 0])
+    if kind is not Kind.PATTERN and len(seen) < 2:
+        only = f"the class '{classes.texts[seen[0]]}' only" if len(seen) else "no class at all"
+        raise PerdureError(f"'{part.where}' has {only} in its training sequences; at least two are needed.")
+
+
+def _table(parts: Sequence[Part]) -> Array | None:
+    table = parts[0].table
+    for part in parts[1:]:
+        if table is not None and part.table is not None and not np.array_equal(table, part.table):
+            raise PerdureError(f"'{part.where}' has another table than '{parts[0].where}'; a task has one.")
+    return table
+
+
+def _scaling(rows: Array) -> tuple[Array, Array]:
+    """Offset and factor that give each feature mean 0 and deviation 1; a constant one is only shifted."""
+    deviation = rows.std(axis=0, dtype=np.float64)
+    factor = 1 / np.where(deviation > 0, deviation, 1)
+    return rows.mean(axis=0, dtype=np.float64).astype(np.float32), factor.astype(np.float32)
+
+
+def _padded(coded: _Coded, kind: Kind, table: Array | None) -> Sequences:
+    """Sequences of one array, zero beyond their ends."""
+    count, steps = len(coded.lengths), int(coded.lengths.max())
+    inside = np.arange(steps) < coded.lengths[:, None]
+    x = np.zeros((count, steps, *coded.rows.shape[1:]), dtype=coded.rows.dtype)
+    x[inside] = coded.rows
+    y = coded.targets
+    if kind is Kind.TAGS:
+        y = np.full((count, steps), -1, dtype=np.int64)
+        y[inside] = coded.targets
+    return Sequences(kind, x, y, coded.lengths, table)

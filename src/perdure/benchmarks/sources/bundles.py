@@ -1,0 +1,250 @@
+"""Sequences from arrays: an npz file, a folder of npy files, or what Python hands over.
+
+`x` is [N, T, F] (with `lengths` [N] where sequences end earlier), or the rows [sum of lengths, F] of all
+sequences one after the other. `y` is [N] (a class a sequence), one class a step (shaped as the steps of x),
+or [N, P, outputs] bits. Names may end in _train, _val and _test. If wanted: `split` [N], `classes` (all of
+them, in the order of the outputs), `table` [V, F] (x then holds its row numbers, without the axis F).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from perdure.benchmarks.sources.archives import npy, npz
+from perdure.benchmarks.sources.parts import SPLITS, Faults, Label, Part, check_numbers, compact
+from perdure.benchmarks.task import Array, Kind
+from perdure.errors import PerdureError, unknown
+
+PER_SPLIT = ("x", "y", "lengths")
+"""Arrays whose names may end in a split."""
+SINGLE = ("split", "classes", "table")
+"""Arrays that stand for all splits."""
+KNOWN = (*PER_SPLIT, *SINGLE, *(f"{name}_{split}" for split in SPLITS for name in PER_SPLIT))
+"""All names that are understood."""
+
+
+def read_npz(path: Path, split: str | None, faults: Faults) -> list[Part]:
+    """The parts of an npz file."""
+    return parts_of_arrays(npz(path), str(path), split, faults)
+
+
+def read_npy(folder: Path, split: str | None, faults: Faults) -> list[Part]:
+    """The parts that the npy files of a folder hold: x.npy, y.npy and so on."""
+    arrays = {path.stem: npy(path) for path in sorted(folder.glob("*.npy"))}
+    return parts_of_arrays(arrays, str(folder), split, faults)
+
+
+def parts_of_arrays(arrays: Mapping[str, Array], where: str, split: str | None, faults: Faults) -> list[Part]:
+    """A part for each split that the arrays hold, or one for all."""
+    for name in arrays:
+        if name not in KNOWN:
+            raise PerdureError(f"'{where}': {unknown('array', name, KNOWN)}")
+    plain = [name for name in PER_SPLIT if name in arrays]
+    endings = [ending for ending in SPLITS if any(f"{name}_{ending}" in arrays for name in PER_SPLIT)]
+    if plain and endings:
+        raise PerdureError(
+            f"'{where}' has '{plain[0]}' beside arrays that end in _{endings[0]}; let all names "
+            f"end in a split, or none."
+        )
+    if endings and split:
+        raise PerdureError(
+            f"'{where}' is the {split} split by its name, and its arrays end in _{endings[0]}; drop either."
+        )
+    shared = _Shared(_table(arrays, where), _classes(arrays, where))
+    parts = []
+    for ending in endings or (None,):
+        with faults.gathering():
+            part = _part(_Named(arrays, where, ending), shared, ending or split)
+            check_numbers(part, faults)
+            parts += _by_split(part, arrays.get("split"))
+    return parts
+
+
+class _Shared(NamedTuple):
+    """What all splits have in common."""
+
+    table: Array | None
+    classes: tuple[Label, ...] | None
+
+
+@dataclass(frozen=True)
+class _Named:
+    """The arrays of one split, with names for errors."""
+
+    arrays: Mapping[str, Array]
+    where: str
+    ending: str | None
+
+    def name(self, name: str) -> str:
+        return f"{name}_{self.ending}" if self.ending else name
+
+    def needed(self, name: str) -> Array:
+        if self.name(name) not in self.arrays:
+            found = ", ".join(self.arrays) or "none"
+            raise PerdureError(f"'{self.where}' lacks the array '{self.name(name)}'; it has {found}.")
+        return self.arrays[self.name(name)]
+
+    def fault(self, name: str, said: str) -> PerdureError:
+        return PerdureError(f"'{self.where}': {self.name(name)} {said}.")
+
+
+def _part(given: _Named, shared: _Shared, split: str | None) -> Part:
+    """The arrays of one split as a part."""
+    x, y = given.needed("x"), given.needed("y")
+    _check_dtypes(given, x, y, shared.table)
+    features = 0 if shared.table is not None else 1
+    flat = x.ndim == 1 + features
+    if x.ndim not in (1 + features, 2 + features) or x.size == 0:
+        wanted = "[N, T, F] or [sum of lengths, F]" if features else "[N, T] or [sum of lengths]"
+        raise given.fault("x", f"has shape {x.shape}; it must be {wanted}, and not empty")
+    lengths = _lengths(given, x, flat)
+    inside = None if flat else np.arange(x.shape[1]) < lengths[:, None]
+    rows = x if inside is None else x[inside]
+    kind, targets = _targets(given, y, lengths, inside)
+
+    def place(row: int) -> str:
+        if inside is None:
+            return f"{given.name('x')}[{row}]"
+        sequence, step = np.argwhere(inside)[row]
+        return f"{given.name('x')}[{sequence}, {step}]"
+
+    if shared.table is None:
+        rows = compact(rows)
+    else:
+        _check_numbers_of_rows(given, rows, len(shared.table), place)
+    return Part(
+        given.where, split, rows, lengths, targets, kind, place, table=shared.table, classes=shared.classes
+    )
+
+
+def _check_dtypes(given: _Named, x: Array, y: Array, table: Array | None) -> None:
+    allowed = "biuf" if table is None else "iu"
+    if x.dtype.kind not in allowed:
+        wanted = "numbers" if table is None else "whole numbers, since there is a table"
+        raise given.fault("x", f"is of type {x.dtype}; it must hold {wanted}")
+    if y.dtype.kind == "f":
+        raise given.fault(
+            "y",
+            f"is of type {y.dtype}; classes are whole numbers or texts (y.astype(int), if they are whole)",
+        )
+    if y.dtype.kind not in "biuU":
+        raise given.fault("y", f"is of type {y.dtype}; classes are whole numbers or texts")
+
+
+def _lengths(given: _Named, x: Array, flat: bool) -> Array:
+    """How long each sequence is [N], checked."""
+    if given.name("lengths") not in given.arrays:
+        if flat:
+            raise given.fault(
+                "x",
+                f"has shape {x.shape} and there is no '{given.name('lengths')}'; give it, or x as [N, T, F]",
+            )
+        return np.full(len(x), x.shape[1])
+    lengths = given.needed("lengths")
+    if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or not len(lengths):
+        raise given.fault("lengths", f"is {lengths.dtype} {lengths.shape}; it must be whole numbers [N]")
+    lengths = lengths.astype(np.int64)
+    most = len(x) if flat else x.shape[1]
+    wrong = np.flatnonzero((lengths < 1) | (lengths > most))
+    if len(wrong):
+        raise given.fault(
+            "lengths", f"[{wrong[0]}] is {lengths[wrong[0]]}; a sequence here has from 1 to {most} steps"
+        )
+    if flat and lengths.sum() != len(x):
+        raise given.fault(
+            "lengths",
+            f"sum up to {lengths.sum()}, but {given.name('x')} has {len(x)} rows; both must be the same",
+        )
+    if not flat and len(lengths) != len(x):
+        raise given.fault("lengths", f"has {len(lengths)} entries for {len(x)} sequences; one each is needed")
+    return lengths
+
+
+def _targets(given: _Named, y: Array, lengths: Array, inside: Array | None) -> tuple[Kind, Array]:
+    """What kind of target the shape of y says, and the targets as a part has them."""
+    count, total = len(lengths), int(lengths.sum())
+    if y.shape == (count,):
+        return Kind.LABEL, y
+    if inside is None and y.shape == (total,):
+        return Kind.TAGS, y
+    if inside is not None and y.shape == inside.shape:
+        return Kind.TAGS, y[inside]
+    if y.ndim == 3 and len(y) == count and y.size:
+        return Kind.PATTERN, _bits(given, y, lengths)
+    steps = f"[{total}]" if inside is None else f"[{count}, {inside.shape[1]}]"
+    raise given.fault(
+        "y",
+        f"has shape {y.shape}; it must be [{count}] (a class a sequence), {steps} (a class a step) or "
+        f"[{count}, P, outputs] (bits)",
+    )
+
+
+def _bits(given: _Named, y: Array, lengths: Array) -> Array:
+    """Patterns [N, P, outputs], checked."""
+    if y.dtype.kind == "U" or int(y.min()) < -1 or int(y.max()) > 1:
+        raise given.fault("y", "must hold the bits 0 and 1 (-1: not asked), since it is [N, P, outputs]")
+    if y.shape[1] > lengths.min():
+        raise given.fault(
+            "y",
+            f"asks for {y.shape[1]} steps, but sequence {lengths.argmin()} has only {lengths.min()}; a "
+            f"pattern stands at the last steps of a sequence",
+        )
+    return y.astype(np.int8)
+
+
+def _check_numbers_of_rows(given: _Named, rows: Array, size: int, place: Callable[[int], str]) -> None:
+    wrong = np.flatnonzero((rows < 0) | (rows >= size))
+    if len(wrong):
+        raise PerdureError(
+            f"'{given.where}', {place(int(wrong[0]))}: it is {rows[wrong[0]]}, but the table has the rows 0 "
+            f"to {size - 1}."
+        )
+
+
+def _table(arrays: Mapping[str, Array], where: str) -> Array | None:
+    table = arrays.get("table")
+    if table is None:
+        return None
+    if table.ndim != 2 or table.dtype.kind not in "biuf" or not table.size:
+        raise PerdureError(f"'{where}': table is {table.dtype} {table.shape}; it must be numbers [V, F].")
+    table = table.astype(np.float32)
+    if not np.isfinite(table).all():
+        row = int(np.flatnonzero(~np.isfinite(table).all(axis=1))[0])
+        raise PerdureError(
+            f"'{where}': row {row} of the table holds NaN or infinite values; numbers must be finite."
+        )
+    return table
+
+
+def _classes(arrays: Mapping[str, Array], where: str) -> tuple[Label, ...] | None:
+    classes = arrays.get("classes")
+    if classes is None:
+        return None
+    if classes.ndim != 1 or classes.dtype.kind not in "iuU" or len(np.unique(classes)) != len(classes):
+        raise PerdureError(
+            f"'{where}': classes must be a list of different whole numbers or texts, one for each output."
+        )
+    return tuple(classes.tolist())
+
+
+def _by_split(part: Part, splits: Array | None) -> list[Part]:
+    """The part as it is, or a part for each split that an array names."""
+    if splits is None:
+        return [part]
+    if part.split is not None:
+        raise PerdureError(f"'{part.where}' names splits twice: by '{part.split}' and by the array 'split'.")
+    if splits.shape != (len(part),) or splits.dtype.kind != "U":
+        raise PerdureError(f"'{part.where}': split must be texts [{len(part)}], one for each sequence.")
+    wrong = np.flatnonzero(~np.isin(splits, SPLITS))
+    if len(wrong):
+        raise PerdureError(
+            f"'{part.where}', split[{wrong[0]}]: {unknown('split', str(splits[wrong[0]]), SPLITS)}"
+        )
+    return [
+        part.take(np.flatnonzero(splits == name), name) for name in SPLITS if bool((splits == name).any())
+    ]

@@ -1,0 +1,128 @@
+"""Tables as text: cells between commas, semicolons or tabs, a header above them; plain or gzipped."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from perdure.benchmarks.sources.archives import unzipped
+from perdure.benchmarks.sources.parts import Faults, Part
+from perdure.benchmarks.sources.tables import (
+    LABEL,
+    RESERVED,
+    SEQUENCE,
+    SPLIT,
+    Table,
+    checked_header,
+    checked_texts,
+    parts_of_table,
+)
+from perdure.benchmarks.task import Array
+from perdure.errors import PerdureError
+
+DELIMITERS = ",;\t"
+"""What may stand between the cells; the header tells which it is."""
+
+
+def read_csv(path: Path, split: str | None, faults: Faults) -> list[Part]:
+    """The parts of a csv file, plain or gzipped; its faults are told, and then there are none."""
+    text = _text(path)
+    delimiter = _delimiter(text)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    before = len(faults.found)
+    try:
+        header = checked_header(path, next(reader, []))
+        lines, rows = _rows(path, reader, len(header), faults)
+    except csv.Error as error:
+        raise PerdureError(
+            f"'{path}', row {reader.line_num}: it cannot be read as csv ({error}); "
+            f"check its quotes and that it is plain text."
+        ) from None
+    if len(faults.found) > before:
+        return []
+    if not rows:
+        raise PerdureError(f"'{path}' has a header but no rows; a task needs sequences.")
+    cells = dict(zip(header, zip(*rows, strict=True), strict=True))
+    names = tuple(name for name in header if name not in RESERVED)
+    features = [_numbers(path, name, cells[name], lines, faults) for name in names]
+    texts = {
+        name: checked_texts(path, name, cells[name], lines, faults) for name in RESERVED if name in header
+    }
+    if len(faults.found) > before:
+        return []
+    table = Table(
+        str(path), texts[SEQUENCE], texts[LABEL], texts.get(SPLIT), np.stack(features, axis=1), names, lines
+    )
+    return parts_of_table(table, split, faults)
+
+
+def _text(path: Path) -> str:
+    content = unzipped(path)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        row = content.count(b"\n", 0, error.start) + 1
+        raise PerdureError(
+            f"'{path}', row {row}: byte 0x{content[error.start]:02x} is not UTF-8; save the file as "
+            f"UTF-8 text."
+        ) from None
+
+
+def _delimiter(text: str) -> str:
+    """The character that splits the first line into the most cells."""
+    first = text.partition("\n")[0]
+    return max(DELIMITERS, key=first.count)
+
+
+def _rows(path: Path, reader: Any, width: int, faults: Faults) -> tuple[Array, list[list[str]]]:
+    """Line numbers and cells of all rows that are not blank."""
+    lines: list[int] = []
+    rows: list[list[str]] = []
+    wrong: list[str] = []
+    for row in reader:
+        if len(row) == width:
+            lines.append(reader.line_num)
+            rows.append(row)
+        elif row:
+            wrong.append(
+                f"'{path}', row {reader.line_num}: it has {len(row)} cells, but the header has {width}; "
+                f"all rows must be as long as the header."
+            )
+    faults.add_some(str(path), wrong, len(wrong))
+    return np.array(lines, dtype=np.int64), rows
+
+
+def _numbers(path: Path, name: str, cells: Sequence[str], lines: Array, faults: Faults) -> Array:
+    """A column [S] as numbers; each cell that is none is told."""
+    try:
+        return np.array(cells, dtype=np.float64)
+    except ValueError:
+        wrong = [row for row, cell in enumerate(cells) if not _is_number(cell)]
+        told = (_no_number(path, int(lines[row]), name, cells[row]) for row in wrong)
+        faults.add_some(str(path), told, len(wrong))
+        return np.zeros(len(cells))
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        np.array([cell], dtype=np.float64)
+    except ValueError:
+        return False
+    return True
+
+
+def _no_number(path: Path, line: int, name: str, cell: str) -> str:
+    if not cell.strip():
+        return f"'{path}', row {line}: column '{name}' is empty; every step needs a number there."
+    hint = (
+        "write decimals with a point"
+        if re.fullmatch(r"[-+\d.]*,\d+", cell.strip())
+        else "features are numbers"
+    )
+    return f"'{path}', row {line}: column '{name}' holds '{cell[:40]}', which is not a number; {hint}."

@@ -1,0 +1,83 @@
+"""Classes as people call them, and the outputs that stand for them: 0, 1, 2, ... in sorted order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from perdure.benchmarks.sources.parts import Label, Part
+from perdure.benchmarks.task import Array, Kind
+from perdure.errors import PerdureError
+
+NOT_ASKED = ("", "-1")
+"""Tags that say: this step is not asked for."""
+WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+"""Texts that are whole numbers; classes that are all of this form are sorted as numbers."""
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The classes of a task, as texts, in the order of its outputs."""
+
+    texts: tuple[str, ...]
+    skipped: tuple[str, ...]
+    """Texts that stand for no class."""
+
+    @property
+    def names(self) -> tuple[Label, ...]:
+        """The classes; as numbers where all are whole numbers."""
+        numbers = all(WHOLE.fullmatch(text) for text in self.texts)
+        return tuple(int(text) for text in self.texts) if numbers else self.texts
+
+
+def classes_of(parts: Sequence[Part]) -> Classes:
+    """The classes that occur in the training sequences of these parts, or that their files list."""
+    listed = {part.classes: part for part in parts if part.classes is not None}
+    if len(listed) > 1:
+        first, second = list(listed.values())[:2]
+        raise PerdureError(
+            f"'{second.where}' lists other classes than '{first.where}'; they must be the same."
+        )
+    tags = any(part.kind is Kind.TAGS for part in parts)
+    if listed:
+        texts = tuple(str(label) for label in next(iter(listed)))
+        return Classes(texts, tuple(text for text in NOT_ASKED if text not in texts))
+    skipped = NOT_ASKED if tags else ()
+    trained = [np.unique(part.targets) for part in parts if part.split in (None, "train")]
+    found = {str(label) for labels in trained for label in labels.tolist()}
+    return Classes(_in_order(found - set(skipped)), skipped)
+
+
+def _in_order(texts: Iterable[str]) -> tuple[str, ...]:
+    """Whole numbers by size, if all are; otherwise by letters."""
+    some = list(texts)
+    if all(WHOLE.fullmatch(text) for text in some):
+        return tuple(sorted(some, key=int))
+    return tuple(sorted(some))
+
+
+def outputs_of(part: Part, classes: Classes) -> Array:
+    """The outputs that stand for a part's targets; -1 where nothing is asked."""
+    values, inverse = np.unique(part.targets, return_inverse=True)
+    number = {text: output for output, text in enumerate(classes.texts)}
+    number |= dict.fromkeys(classes.skipped, -1)
+    texts = [str(value) for value in values.tolist()]
+    if not classes.skipped:
+        number.pop("", None)
+    strange = [place for place, text in enumerate(texts) if text not in number]
+    if strange:
+        first = int(np.flatnonzero(np.isin(inverse, strange))[0])
+        row = first if part.kind is Kind.TAGS else int(part.starts[first])
+        raise PerdureError(f"'{part.where}', {part.place(row)}: {_strange(texts[inverse[first]], classes)}")
+    codes = np.array([number[text] for text in texts], dtype=np.int64)
+    return codes[inverse.reshape(part.targets.shape)]
+
+
+def _strange(text: str, classes: Classes) -> str:
+    if not text:
+        return "the sequence has no label; give it one, or leave it out."
+    known = ", ".join(classes.texts[:10]) + (", ..." if len(classes.texts) > 10 else "")
+    return f"the label '{text}' does not occur in the training sequences (there are: {known})."

@@ -1,0 +1,190 @@
+"""One's own data on disk: a folder with one file or one sub-folder for each task."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from perdure.benchmarks.sources.bundles import read_npy, read_npz
+from perdure.benchmarks.sources.cache import digest
+from perdure.benchmarks.sources.delimited import read_csv
+from perdure.benchmarks.sources.parquet import read_parquet
+from perdure.benchmarks.sources.parts import SPLITS, Faults, Part
+from perdure.errors import PerdureError, unknown
+
+Reader = Callable[[Path, str | None, Faults], list[Part]]
+
+READERS: dict[str, Reader] = {
+    ".npz": read_npz,
+    ".csv": read_csv,
+    ".tsv": read_csv,
+    ".csv.gz": read_csv,
+    ".tsv.gz": read_csv,
+    ".parquet": read_parquet,
+}
+"""Who reads files with these endings."""
+ARRAYS = ".npy"
+"""Ending of the files of a sub-folder that hold an array each; together they are read as one npz file is."""
+ORDER = "tasks.txt"
+"""A file of the folder that lists the tasks in their order, a name on each line."""
+DIGITS = 16
+"""Hexadecimal digits that stand for the content of a folder."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files of one task."""
+
+    name: str
+    path: Path
+    """The file or sub-folder."""
+    files: tuple[Path, ...]
+    """What is read."""
+    ignored: tuple[Path, ...] = ()
+    """What lies in the sub-folder and is not read."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The tasks of a folder in their order, and the files that are not read."""
+
+    sources: list[Source]
+    ignored: list[Path] = field(default_factory=list)
+
+    @property
+    def content(self) -> str:
+        """16 hexadecimal digits that stand for the files' names and bytes, and for the order of the tasks."""
+        whole = hashlib.sha256()
+        for source in self.sources:
+            for path in source.files:
+                whole.update(f"{source.name}\0{path.name}\0{_digest(path)}\n".encode())
+        return whole.hexdigest()[:DIGITS]
+
+
+def lay_out(folder: Path, wanted: Sequence[str] = ()) -> Layout:
+    """Find the tasks of a folder: those wanted, or those that tasks.txt lists, or all sorted by name."""
+    if not folder.is_dir():
+        what = "is a file" if folder.exists() else "is not there"
+        raise PerdureError(f"'{folder}' {what}; name a folder with one file or sub-folder for each task.")
+    sources, ignored = _found(folder)
+    names = wanted or _listed(folder)
+    if names:
+        return Layout(_chosen(folder, names, sources), ignored)
+    if not sources:
+        raise PerdureError(
+            f"'{folder}' holds no tasks; put one file for each task there ({', '.join(READERS)}), or one "
+            f"sub-folder."
+        )
+    return Layout(sorted(sources.values(), key=lambda source: natural(source.name)), ignored)
+
+
+def read_source(source: Source, faults: Faults) -> list[Part]:
+    """The parts of all files of a task; what is wrong with one of them is told, and the others are read."""
+    parts: list[Part] = []
+    if not source.files:
+        faults.add(
+            f"'{source.path}' is an empty task: it holds no file that ends in "
+            f"{', '.join([*READERS, ARRAYS])}; fill it, or move it elsewhere."
+        )
+    arrays = [path for path in source.files if path.suffix == ARRAYS]
+    if arrays:
+        with faults.gathering():
+            parts += read_npy(arrays[0].parent, None, faults)
+    for path in source.files:
+        if path not in arrays:
+            with faults.gathering():
+                parts += READERS[ending(path)](path, _split_of(source, path), faults)
+    return parts
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """The key that sorts task 2 before task 10."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+def ending(path: Path) -> str:
+    """The ending that decides how a file is read; empty if it is not."""
+    return next((known for known in READERS if path.name.lower().endswith(known)), "")
+
+
+def _stem(path: Path) -> str:
+    return path.name[: len(path.name) - len(ending(path))]
+
+
+def _split_of(source: Source, path: Path) -> str | None:
+    """A file of a sub-folder that is called train, val or test is that split."""
+    return _stem(path) if source.path != path and _stem(path) in SPLITS else None
+
+
+def _found(folder: Path) -> tuple[dict[str, Source], list[Path]]:
+    """The tasks of a folder by name, and the files that belong to none."""
+    sources: dict[str, Source] = {}
+    ignored = []
+    for path in _visible(folder):
+        if path.is_dir():
+            source = _sub_folder(path)
+        elif ending(path):
+            source = Source(_stem(path), path, (path,))
+        else:
+            if path.name != ORDER:
+                ignored.append(path)
+            continue
+        if source.name in sources:
+            other = sources[source.name].path.name
+            raise PerdureError(
+                f"'{path}' and '{other}' beside it are both task '{source.name}'; one file or sub-folder a "
+                f"task is right."
+            )
+        sources[source.name] = source
+    if sources and set(sources) <= set(SPLITS):
+        raise PerdureError(
+            f"'{next(iter(sources.values())).path}' is named like a split, not like a task; put the splits "
+            f"of a task into a sub-folder that has the task's name."
+        )
+    return sources, ignored
+
+
+def _sub_folder(folder: Path) -> Source:
+    files = [path for path in _visible(folder) if path.is_file()]
+    read = tuple(path for path in files if ending(path) or path.suffix == ARRAYS)
+    return Source(folder.name, folder, read, tuple(path for path in _visible(folder) if path not in read))
+
+
+def _visible(folder: Path) -> list[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError as error:
+        raise PerdureError(f"'{folder}' cannot be read ({error.strerror or error}).") from None
+
+
+def _listed(folder: Path) -> list[str]:
+    """The names in the file of the order, if there is one."""
+    path = folder / ORDER
+    if not path.exists():
+        return []
+    try:
+        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise PerdureError(
+            f"'{path}' cannot be read as a list of tasks ({error}); write it as UTF-8."
+        ) from None
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def _chosen(folder: Path, names: Sequence[str], sources: dict[str, Source]) -> list[Source]:
+    for number, name in enumerate(names):
+        if name not in sources:
+            raise PerdureError(f"'{folder}': {unknown('task', name, sources)}")
+        if name in names[:number]:
+            raise PerdureError(f"'{folder}': task '{name}' is listed twice; each is learnt once.")
+    return [sources[name] for name in names]
+
+
+def _digest(path: Path) -> str:
+    try:
+        return digest(path)
+    except OSError as error:
+        raise PerdureError(f"'{path}' cannot be read ({error.strerror or error}).") from None

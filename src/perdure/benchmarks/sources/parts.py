@@ -1,0 +1,153 @@
+"""Sequences as they were found, before they are a task: flat rows, targets as written, and their places.
+
+Whatever a file's format is, its reader makes parts of it; from there on all formats are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from perdure.benchmarks.task import Array, Kind
+from perdure.errors import PerdureError
+
+SPLITS = ("train", "val", "test")
+"""The names of the splits, in files as in arrays."""
+MANY = 10
+"""Faults of one kind in one file that are told one by one; of the rest only the number is told."""
+
+Label = int | str
+"""A class as the user calls it."""
+
+
+class Faults:
+    """All that is wrong, one sentence each; reading goes on after a fault where it can."""
+
+    def __init__(self) -> None:
+        """Nothing is wrong yet."""
+        self.found: list[str] = []
+
+    def add(self, sentence: str) -> None:
+        """Take up one fault, on one line whatever the file's cells hold."""
+        self.found.append("".join(letter if letter.isprintable() else " " for letter in sentence))
+
+    def add_some(self, where: str, sentences: Iterable[str], count: int) -> None:
+        """Take up the first of `count` faults of one kind, and the number of the others."""
+        for told, sentence in enumerate(sentences):
+            if told == MANY:
+                self.add(f"'{where}' has {count - MANY} more faults of this kind.")
+                return
+            self.add(sentence)
+
+    @contextmanager
+    def gathering(self) -> Iterator[None]:
+        """Take up what is raised within, and go on after it."""
+        try:
+            yield
+        except PerdureError as error:
+            self.add(str(error))
+
+    def settle(self, hint: str = "") -> None:
+        """Raise the first fault, if there is any; `hint` follows where there are more."""
+        if len(self.found) > 1:
+            more = len(self.found) - 1
+            raise PerdureError(
+                f"{self.found[0].rstrip('.')} (and {more} more fault{'s' * (more > 1)}{hint})."
+            )
+        if self.found:
+            raise PerdureError(self.found[0])
+
+
+@dataclass(frozen=True)
+class Part:
+    """N sequences of one file (or of Python objects) that belong to one split.
+
+    rows [S, F] are the steps of all sequences, one after the other; or [S], row numbers of the table.
+    targets are as they were written: [N] classes, [S] classes, or [N, P, outputs] bits.
+    """
+
+    where: str
+    """What errors call it: a file, or the name of a task."""
+    split: str | None
+    """The split it belongs to; None: not said, splits are to be drawn from it."""
+    rows: Array
+    lengths: Array
+    targets: Array
+    kind: Kind | None
+    """What the shape of the targets says; None: a class for each step, which may be the same at all."""
+    place: Callable[[int], str]
+    """What errors call the flat row of this number."""
+    names: tuple[str, ...] | None = None
+    """Names of the features, where the file has them."""
+    table: Array | None = None
+    classes: tuple[Label, ...] | None = None
+    """All classes in the order of the outputs, where the file lists them."""
+
+    def __len__(self) -> int:
+        """The number of sequences."""
+        return len(self.lengths)
+
+    @property
+    def starts(self) -> Array:
+        """The flat rows at which sequences begin: [N]."""
+        starts: Array = self.lengths.cumsum() - self.lengths
+        return starts
+
+    @property
+    def features(self) -> int:
+        """The number of input features."""
+        return int((self.rows if self.table is None else self.table).shape[1])
+
+    def take(self, index: Array, split: str | None) -> Part:
+        """Some of the sequences, as a part of a split."""
+        flat = flat_rows(self.starts[index], self.lengths[index])
+        per_step = self.kind in (Kind.TAGS, None)
+        return replace(
+            self,
+            split=split,
+            rows=self.rows[flat],
+            lengths=self.lengths[index],
+            targets=self.targets[flat if per_step else index],
+            place=lambda row: self.place(int(flat[row])),
+        )
+
+
+def flat_rows(starts: Array, lengths: Array) -> Array:
+    """The numbers of the rows of sequences that begin at `starts` and have these lengths."""
+    begins = lengths.cumsum() - lengths
+    rows: Array = np.arange(int(lengths.sum())) + np.repeat(starts - begins, lengths)
+    return rows
+
+
+def compact(x: Array) -> Array:
+    """Numbers as they are kept: small integers as they are, everything else as 32-bit floats."""
+    if x.dtype == bool:
+        return x.astype(np.uint8)
+    if x.dtype in (np.uint8, np.int8, np.int16):
+        return x.astype(x.dtype.newbyteorder("="))
+    with np.errstate(over="ignore"):  # what overflows is infinite, and told as such
+        return x.astype(np.float32)
+
+
+def check_numbers(part: Part, faults: Faults) -> None:
+    """Tell each row that holds NaN or infinite values."""
+    rows = part.rows
+    if rows.dtype.kind != "f":
+        return
+    finite = np.isfinite(rows)
+    wrong = np.flatnonzero(~finite.all(axis=1))
+    faults.add_some(part.where, (_not_finite(part, int(row), finite[row]) for row in wrong), len(wrong))
+
+
+def _not_finite(part: Part, row: int, finite: Array) -> str:
+    column = int(finite.argmin())
+    name = f"column '{part.names[column]}'" if part.names else f"feature {column}"
+    value = part.rows[row, column]
+    said = "NaN" if np.isnan(value) else "infinite, or too large for 32 bits"
+    return (
+        f"'{part.where}', {part.place(row)}: {name} is {said}; every step needs finite numbers "
+        f"(leave the sequence out, or fill the gap)."
+    )

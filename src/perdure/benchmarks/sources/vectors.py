@@ -1,0 +1,145 @@
+"""Pre-trained word vectors: text files as word2vec and fastText write them, and polyglot's pickles."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from perdure.benchmarks.sources.polyglot import read_polyglot
+from perdure.benchmarks.task import Array
+from perdure.errors import PerdureError
+
+LONGEST_LINE = 2**20
+"""Bytes of the longest line of a text file; 300 numbers take about 3000."""
+
+RAW_SPACES = " \t"
+"""What parts a word from its numbers; other white space may be a part of a word."""
+
+_DIGIT = re.compile("[0-9]")
+
+
+class Vectors(NamedTuple):
+    """Words, the most frequent first, and their vectors, float32 [V, D]."""
+
+    words: list[str]
+    table: Array
+
+
+def without_digits(form: str) -> str:
+    """Each digit as #, as polyglot's vocabularies have it."""
+    return _DIGIT.sub("#", form)
+
+
+def spellings(form: str) -> tuple[str, str, str, str, str]:
+    """All that may stand for a word: itself, with # for digits, and this in lower, upper and title case."""
+    plain = without_digits(form)
+    return form, plain, plain.lower(), plain.upper(), plain.title()
+
+
+def find(form: str, rank: Mapping[str, int]) -> int | None:
+    """The place of a word in a vocabulary, by the original's rules; None if it is unknown.
+
+    The word as it is; else with # for digits; else in the case that is the most frequent (the lowest rank).
+    """
+    exact, plain, *cases = spellings(form)
+    for spelling in (exact, plain):
+        if spelling in rank:
+            return rank[spelling]
+    return min((rank[case] for case in cases if case in rank), default=None)
+
+
+def read_text(path: Path, wanted: Collection[str] | None = None) -> Vectors:
+    """Vectors of a text file (.gz or not): a word and its numbers a line, a header 'V D' before or not.
+
+    With `wanted`, only its words are kept. Of a word that stands there twice the first counts.
+    """
+    words: dict[str, None] = {}
+    rows: list[Array] = []
+    declared, size, count = None, None, 0
+    for number, line in enumerate(_lines(path), 1):
+        word, *fields = re.split(f"[{RAW_SPACES}]", line.rstrip(RAW_SPACES))
+        if number == 1 and len(fields) == 1 and word.isdecimal() and fields[0].isdecimal():
+            declared, size = int(word), int(fields[0])
+            continue
+        size, count = len(fields) if size is None else size, count + 1
+        if len(fields) < max(size, 1) or not all(fields):
+            raise PerdureError(
+                f"'{path}', line {number}: a word and {size} numbers are wanted, not '{line:.40}'."
+            )
+        # A word may hold a space itself; the numbers are the last fields.
+        word = " ".join([word, *fields[: len(fields) - size]])
+        if word not in words and (wanted is None or word in wanted):
+            words[word] = None
+            rows.append(_numbers(fields[-size:], path, number))
+    if declared is not None and declared != count:
+        raise PerdureError(
+            f"'{path}' promises {declared} words but has {count}; it is cut off, fetch it again."
+        )
+    if not count:
+        raise PerdureError(f"'{path}' holds no vectors; a line is a word and its numbers.")
+    return Vectors(list(words), np.stack(rows) if rows else np.zeros((0, size or 0), np.float32))
+
+
+def _numbers(fields: list[str], path: Path, number: int) -> Array:
+    try:
+        row = np.array(fields, np.float32)
+    except ValueError as error:
+        raise PerdureError(f"'{path}', line {number}: {error}; numbers must follow the word.") from None
+    if not np.isfinite(row).all():
+        raise PerdureError(f"'{path}', line {number}: a vector must hold finite numbers.")
+    return row
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Lines of a file, perhaps compressed, without their ends."""
+    opened: Callable[..., Any] = gzip.open if path.suffix == ".gz" else open
+    number = 1
+    try:
+        with opened(path, "rb") as file:
+            while line := file.readline(LONGEST_LINE):
+                if len(line) == LONGEST_LINE:
+                    raise PerdureError(f"'{path}', line {number} is longer than {LONGEST_LINE} bytes.")
+                yield line.decode("utf-8").rstrip("\r\n")
+                number += 1
+    except UnicodeDecodeError:
+        raise PerdureError(f"'{path}', line {number} is not UTF-8; save the file so.") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise PerdureError(f"'{path}', after line {number - 1}, cannot be read ({error}).") from None
+
+
+FILES = {
+    "polyglot": ("polyglot-{}.pkl", "{}.pkl"),
+    "text": (
+        "{}.vec", "{}.vec.gz", "{}.txt", "{}.txt.gz", "wiki.{}.vec", "wiki.{}.vec.gz", "cc.{}.300.vec",
+        "cc.{}.300.vec.gz",
+    ),
+}  # fmt: skip
+"""How files of vectors are named, by kind; the braces are a language."""
+
+
+def vector_file(folder: Path, names: Sequence[str], kind: str) -> Path:
+    """The file of a language that may have several names."""
+    wanted = [pattern.format(name) for name in names for pattern in FILES[kind]]
+    for name in wanted:
+        if (folder / name).is_file():
+            return folder / name
+    raise PerdureError(f"'{folder}' has no vectors for '{names[0]}'; put {' or '.join(wanted)} there.")
+
+
+def read_vectors(path: Path, forms: Iterable[str]) -> Vectors:
+    """Vectors of a file of either kind, of the words that may stand for the given ones."""
+    wanted = {spelling for form in forms for spelling in spellings(form)}
+    if path.suffix != ".pkl":
+        return read_text(path, wanted)
+    words, table = read_polyglot(path)
+    rank: dict[str, int] = {}
+    for place, word in enumerate(words):
+        if word in wanted:
+            rank.setdefault(word, place)
+    return Vectors(list(rank), table[list(rank.values())])

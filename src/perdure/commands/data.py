@@ -1,0 +1,175 @@
+"""perdure data: what data sets need, what is there, making caches ahead, and checking one's own data."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from perdure.commands.words import Words, check_names, choice, parse, use_data_folder
+from perdure.errors import PerdureError, unknown
+
+HELP = """\
+perdure data list                 what each benchmark needs, whether it is there and intact, what is built
+perdure data where                the folders of raw data and of what was built, and how they were chosen
+perdure data build BENCHMARK      read a benchmark's raw files and keep what was made of them
+perdure data check FOLDER         what is understood of one's own data, and all faults (see docs/own-data.md)
+
+  --data DIR           folder of raw data (default: PERDURE_DATA, or the user's cache)
+  --json               list, where and check: print JSON
+  --scale SCALE        build: as perdure run (default: laptop); options --benchmark.NAME VALUE too
+  --from DIR           build smnist: make its strokes anew from the four MNIST files in DIR, and compare
+  --benchmark.NAME VALUE   check: options of the benchmark arrays, such as --benchmark.kind tags
+"""
+
+FLAGS = ("json",)
+
+
+def data(words: list[str]) -> int:
+    """Hand over to one of the four commands."""
+    read = parse(words, FLAGS, _bare_options(words))
+    if read.help or not read.positional:
+        print(HELP, end="")
+        return 0 if read.help else _nothing()
+    name, *read.positional = read.positional
+    if name not in COMMANDS:
+        raise unknown("command", f"data {name}", [f"data {known}" for known in COMMANDS])
+    use_data_folder(read)
+    return COMMANDS[name](read)
+
+
+def _nothing() -> int:
+    raise PerdureError(f"perdure data needs one of {', '.join(COMMANDS)}.")
+
+
+def _bare_options(words: list[str]) -> set[str]:
+    """Names of on/off options of benchmarks, which may stand without a value."""
+    if not any(word.startswith("--benchmark.") for word in words):
+        return set()
+    from perdure.benchmarks.task import Benchmark
+    from perdure.options import discover
+
+    kinds = discover("perdure.benchmarks", Benchmark).values()
+    return {
+        f"benchmark.{name}"
+        for kind in kinds
+        for name, field in kind.model_fields.items()
+        if field.annotation is bool
+    }
+
+
+def _list(read: Words) -> int:
+    from perdure.commands.data_listing import listed, needs_text, show
+
+    _takes(read, 0, ("json", "data"))
+    found = listed()
+    if "json" in read.options:
+        print(json.dumps(found))
+    else:
+        show(needs_text(found))
+    return 0
+
+
+def _where(read: Words) -> int:
+    from perdure.benchmarks.sources.folder import VARIABLE, cache_folder, data_folder
+
+    _takes(read, 0, ("json", "data"))
+    if "data" in read.options:
+        chosen = "--data"
+    else:
+        chosen = (
+            VARIABLE if os.environ.get(VARIABLE) else f"the default; --data DIR or {VARIABLE} names another"
+        )
+    base = (
+        "XDG_CACHE_HOME" if os.environ.get("XDG_CACHE_HOME") else "the default; XDG_CACHE_HOME names another"
+    )
+    folders = {"data": (data_folder(), chosen), "built": (cache_folder() / "built", base)}
+    if "json" in read.options:
+        print(json.dumps({name: str(path) for name, (path, _) in folders.items()}))
+        return 0
+    for name, (path, reason) in folders.items():
+        there = "" if path.is_dir() else ", not there yet"
+        print(f"{name:<6} {path}  ({reason}{there})")
+    return 0
+
+
+def _build(read: Words) -> int:
+    from perdure.config import SCALES, build, option_names, sections
+
+    general = ("data", "scale", "from")
+    if not read.positional:
+        raise PerdureError("perdure data build needs a BENCHMARK; perdure data list names them.")
+    name = read.positional[0]
+    known = [one for one in option_names(sections(name, METHOD)) if one.startswith("benchmark.")]
+    _takes(read, 1, (*general, *known))
+    from perdure.commands.data_listing import show, task_table
+    from perdure.commands.data_progress import Bar
+
+    if "from" in read.options:
+        return _regenerate(name, Path(read.options["from"]))
+    scale = choice(read.options, "scale", SCALES, "laptop")
+    given = {key: value for key, value in _values(read).items() if key not in general}
+    benchmark = build(name, METHOD, scale=scale, **given).benchmark
+    from perdure.benchmarks.task import check_tasks
+
+    with Bar() as bar:
+        tasks = benchmark.build(bar.watch)
+    check_tasks(tasks)
+    show(task_table(tasks))
+    return 0
+
+
+METHOD = "fine-tuning"
+"""A build needs a method's presets for the benchmark's own options only; any method will do."""
+
+
+def _values(read: Words) -> dict[str, Any]:
+    """Options as values; none stands for nothing, as in perdure run."""
+    return {name: None if value.lower() == "none" else value for name, value in read.options.items()}
+
+
+def _regenerate(name: str, folder: Path) -> int:
+    """Make the shipped strokes anew and say whether they are the same."""
+    if name != "smnist":
+        raise PerdureError(f"--from is for smnist, whose data come with Perdure; {name} reads its raw files.")
+    from perdure.benchmarks.sources.strokes import differing, regenerate
+    from perdure.commands.data_progress import Bar
+
+    with Bar() as bar:
+        content = regenerate(folder, bar.watch)
+    wrong = differing(content)
+    if wrong:
+        raise PerdureError(
+            f"{wrong} digits made from '{folder}' differ from those that come with Perdure; these need MNIST "
+            f"as it was published."
+        )
+    print(f"All digits made from '{folder}' are the same as those that come with Perdure.")
+    return 0
+
+
+def _check(read: Words) -> int:
+    from perdure.benchmarks.arrays import Arrays
+    from perdure.commands.data_check import check
+
+    if not read.positional:
+        raise PerdureError("perdure data check needs a FOLDER with one file or sub-folder for each task.")
+    known = [f"benchmark.{name}" for name in Arrays.model_fields if name != "folder"]
+    _takes(read, 1, ("json", "data", *known))
+    given = {
+        key.removeprefix("benchmark."): value
+        for key, value in _values(read).items()
+        if key.startswith("benchmark.")
+    }
+    return check(read.positional[0], given, as_json="json" in read.options)
+
+
+def _takes(read: Words, count: int, known: tuple[str, ...]) -> None:
+    """Refuse words and options that a command does not know."""
+    if len(read.positional) > count:
+        raise PerdureError(f"'{read.positional[count]}' is one word too many; see perdure data --help.")
+    check_names(read, known)
+
+
+COMMANDS = {"list": _list, "check": _check, "build": _build, "where": _where}
+"""What follows perdure data."""

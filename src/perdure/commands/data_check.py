@@ -1,0 +1,145 @@
+"""perdure data check: what is understood of one's own data, what is worth knowing, and what is wrong."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+from rich.text import Text
+
+from perdure.benchmarks.arrays import Arrays, Understood
+from perdure.benchmarks.sources.assembling import Assembled
+from perdure.benchmarks.task import Array, Kind, Sequences, Task
+from perdure.commands.data_listing import lengths_of, show, span
+from perdure.commands.data_progress import Bar
+from perdure.errors import PerdureError
+from perdure.options import validated
+
+WIDE = 30.0
+"""Values beyond this are far from what a recurrent network learns well from."""
+FEW = 6
+"""Classes that are named in the table; of the others only the number is told."""
+
+
+def check(folder: str, options: Mapping[str, Any], *, as_json: bool) -> int:
+    """Print what is understood and all faults; 2 if there are any, else 0."""
+    try:
+        with Bar() as bar:
+            found = validated(Arrays, {"folder": folder, **options}, "benchmark").understand(bar.watch)
+    except PerdureError as error:
+        found = Understood([], [str(error)])
+    notes = _notes(found)
+    if as_json:
+        print(json.dumps(_plain(folder, found, notes)))
+    elif found.tasks:
+        show(_table(found.tasks), *(Text(note) for note in notes))
+        if not found.faults:
+            words = f"perdure run arrays online-ewc --benchmark.folder {shlex.quote(folder)}"
+            show(Text(f"No faults. To learn from it: {words}"))
+    for fault in found.faults:
+        print(f"perdure: {fault}", file=sys.stderr)
+    return 2 if found.faults else 0
+
+
+def _plain(folder: str, found: Understood, notes: Sequence[str]) -> dict[str, Any]:
+    """As plain data."""
+    return {
+        "folder": folder,
+        "content": found.layout.content if found.layout else None,
+        "kind": found.tasks[0].task.kind if found.tasks else None,
+        "tasks": [
+            {
+                "name": each.task.name,
+                "features": each.task.inputs,
+                "sequences": {split: len(getattr(each.task, split)) for split in ("train", "val", "test")},
+                "drawn": list(each.drawn),
+                "lengths": dict(zip(("min", "median", "max"), lengths_of(each.task), strict=True)),
+                "classes": {str(name): count for name, count in balance(each).items()},
+            }
+            for each in found.tasks
+        ],
+        "failed": found.failed,
+        "notes": list(notes),
+        "faults": found.faults,
+    }
+
+
+def balance(each: Assembled) -> dict[Any, int]:
+    """How often each class occurs in training: sequences of a label, steps of a tag, ones of a bit."""
+    y = each.task.train.y
+    if each.task.kind is Kind.PATTERN:
+        return dict(zip(each.classes, (y == 1).sum(axis=(0, 1)).tolist(), strict=True))
+    counts = np.bincount(y[y >= 0], minlength=len(each.classes))
+    return dict(zip(each.classes, counts.tolist(), strict=True))
+
+
+def _table(tasks: Sequence[Assembled]) -> Table:
+    first = tasks[0].task
+    table = Table(title=f"Targets: {first.kind}; {first.inputs} features", title_justify="left")
+    table.add_column("task", overflow="fold")
+    for column in ("train", "val", "test", "lengths"):
+        table.add_column(column, justify="right")
+    table.add_column("classes in training", overflow="fold")
+    for each in tasks:
+        counts = [
+            f"{len(getattr(each.task, split))}{'*' * (split in each.drawn)}"
+            for split in ("train", "val", "test")
+        ]
+        shares = [f"{name}: {count}" for name, count in balance(each).items()]
+        more = f", and {len(shares) - FEW} more" if len(shares) > FEW else ""
+        table.add_row(Text(each.task.name), *counts, span(each.task), Text(", ".join(shares[:FEW]) + more))
+    return table
+
+
+def _notes(found: Understood) -> list[str]:
+    """What is no fault, but good to know."""
+    notes = []
+    if any(each.drawn for each in found.tasks):
+        notes.append(
+            "* drawn from the training sequences (benchmark.val_fraction, test_fraction, data_seed)."
+        )
+    for each in found.tasks:
+        copies = shared_sequences(each.task.train, each.task.test)
+        if copies:
+            notes.append(f"Task '{each.task.name}': {copies} test sequences are also in training.")
+    notes += _range_notes([each.task for each in found.tasks])
+    if found.layout:
+        ignored = [*found.layout.ignored, *(path for one in found.layout.sources for path in one.ignored)]
+        notes += [f"Not read: '{path}'." for path in ignored]
+    return notes
+
+
+def _range_notes(tasks: Sequence[Task]) -> list[str]:
+    if not tasks or tasks[0].train.table is not None:
+        return []
+    steps = [x[np.arange(x.shape[1]) < lengths[:, None]] for x, lengths in map(_training, tasks)]
+    least, most = min(float(rows.min()) for rows in steps), max(float(rows.max()) for rows in steps)
+    if tasks[0].train.scaling is not None or max(-least, most) <= WIDE:
+        return []
+    return [
+        f"Features reach from {least:.4g} to {most:.4g}; networks learn better from smaller ones: "
+        f"--benchmark.standardise."
+    ]
+
+
+def _training(task: Task) -> tuple[Array, Array]:
+    return task.train.x, task.train.lengths
+
+
+def shared_sequences(one: Sequences, other: Sequences) -> int:
+    """How many sequences of the other are also in the one."""
+
+    def keys(data: Sequences) -> list[bytes]:
+        return [_bytes(x[:length]) for x, length in zip(data.x, data.lengths, strict=True)]
+
+    known = set(keys(one))
+    return sum(key in known for key in keys(other))
+
+
+def _bytes(x: Array) -> bytes:
+    return np.ascontiguousarray(x).tobytes()

@@ -1,0 +1,107 @@
+"""What benchmarks need and what is there, and tables of tasks; all without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from rich.console import Console, RenderableType
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from perdure.benchmarks.sources.cache import built, digest
+from perdure.benchmarks.sources.folder import data_folder
+from perdure.benchmarks.task import Benchmark, Need, Task
+from perdure.options import discover
+
+STYLES = {"missing": "red", "differs": "red", "there": "green", "intact": "green", "absent": "dim"}
+"""How states are coloured."""
+
+
+def listed() -> list[dict[str, Any]]:
+    """For each benchmark what it needs, with the state of each file, and the files that were built."""
+    found = []
+    for name, kind in sorted(discover("perdure.benchmarks", Benchmark).items()):
+        files = built(name)
+        found.append(
+            {
+                "benchmark": name,
+                "needs": [
+                    {
+                        "path": need.path,
+                        "instead": list(need.instead),
+                        "about": need.about,
+                        "state": state(need),
+                        "optional": need.optional,
+                    }
+                    for need in kind.needs
+                ],
+                "origin": kind.origin,
+                "built": {"files": len(files), "bytes": sum(path.stat().st_size for path in files)},
+            }
+        )
+    return found
+
+
+def state(need: Need) -> str:
+    """Whether it is missing (absent if optional) or there; with a known checksum: intact or differs."""
+    path = data_folder() / need.path
+    if not path.exists():
+        if any((data_folder() / other).exists() for other in need.instead):
+            return "there"
+        return "absent" if need.optional else "missing"
+    if need.sha256 is None:
+        return "there"
+    return "intact" if path.is_file() and digest(path) == need.sha256 else "differs"
+
+
+def needs_text(found: Sequence[dict[str, Any]]) -> Text:
+    """A line for each benchmark, and one below it for each need."""
+    text = Text(f"Data folder: {data_folder()}\n")
+    for each in found:
+        kept = each["built"]
+        size = f"{kept['files']} built, {kept['bytes'] / 1e6:.1f} MB" if kept["files"] else ""
+        said = "; ".join(part for part in ("" if each["needs"] else each["origin"], size) if part)
+        text.append(f"{each['benchmark']:<22}{said}".rstrip() + "\n")
+        for need in each["needs"]:
+            text.append(f"  {need['state']:<9}", style=STYLES[need["state"]])
+            text.append(f"{' or '.join([need['path'], *need['instead']])}\n")
+            text.append(f"           {need['about']}{', optional' * need['optional']}\n", style="dim")
+    text.rstrip()
+    return text
+
+
+def task_table(tasks: Sequence[Task]) -> Table:
+    """A row for each task: sizes, lengths, outputs."""
+    table = Table()
+    table.add_column("task", overflow="fold")
+    table.add_column("kind")
+    for column in ("train", "val", "test", "features", "lengths", "outputs"):
+        table.add_column(column, justify="right")
+    for task in tasks:
+        counts = [str(len(getattr(task, split))) for split in ("train", "val", "test")]
+        table.add_row(task.name, task.kind, *counts, str(task.inputs), span(task), str(task.outputs))
+    return table
+
+
+def lengths_of(task: Task) -> tuple[int, float, int]:
+    """The least, median and greatest length of a task's sequences."""
+    lengths = np.concatenate([task.train.lengths, task.val.lengths, task.test.lengths])
+    return int(lengths.min()), float(np.median(lengths)), int(lengths.max())
+
+
+def span(task: Task) -> str:
+    """Lengths for a table: the least, median and greatest, or the one that all have."""
+    least, median, most = lengths_of(task)
+    return str(least) if least == most else f"{least} / {median:g} / {most}"
+
+
+def show(*items: RenderableType) -> None:
+    """Print on standard output; a table keeps its digits even if it is wider than the terminal."""
+    console = Console(highlight=False)
+    for item in items:
+        needed = Measurement.get(console, console.options.update(max_width=10_000), item).maximum
+        wide = max(console.width, needed) if isinstance(item, Table) else console.width
+        Console(highlight=False, width=wide).print(item, soft_wrap=True, crop=False)
