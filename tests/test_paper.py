@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 from dataclasses import replace
@@ -9,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from made_data import make_data
 from perdure.cli import main
 from perdure.config import build
 from perdure.paper.comparison import Comparison, row
-from perdure.paper.findings import FOLDER, Findings
-from perdure.paper.item import Results, find_item, items, over_seeds
+from perdure.paper.findings import FOLDER, from_json
+from perdure.paper.item import Results, items, over_seeds
 from perdure.paper.plan import estimate, plan
 from perdure.paper.results import FIGURES, FORMATS, evaluate, keep
 from perdure.report.board import Board
@@ -139,3 +141,31 @@ def test_items_without_their_data_are_left_out_or_refused(tmp_path, capsys, monk
     assert "audioset is left out" in said
     assert "pos is left out" in said
     assert "table-1 is left out" not in said
+
+
+def test_everything_is_reproduced_at_smoke_scale(tmp_path, capfd, monkeypatch):
+    """Every item end to end: its runs, its numbers, its figures in three formats, and the report."""
+    monkeypatch.setenv("PERDURE_DATA", str(make_data(tmp_path / "data")))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    runs = tmp_path / "runs"
+    assert main(["reproduce", "all", "--scale", "smoke", "--workers", "2", "--runs", str(runs)]) == 0
+    out, err = capfd.readouterr()
+    assert "left out" not in err
+    page = (runs / "report.html").read_text(encoding="utf-8")
+    for name in items():
+        findings = from_json(json.loads((runs / FOLDER / f"{name}.json").read_text()))
+        assert findings.cells, name
+        for cell in findings.cells:
+            assert cell.ours is not None
+            assert math.isfinite(cell.ours.mean), f"{name}: {cell}"
+            assert cell.command.startswith("perdure ")
+        assert findings.drawings, name
+        for drawing in findings.drawings:
+            assert drawing.svg.count("<path") > 10, f"{name} is an empty figure"
+        for format in FORMATS:
+            assert list((runs / FIGURES).glob(f"{name}-*.{format}")), f"{name}.{format}"
+        assert html.escape(findings.title, quote=False) in page, name
+    # Nothing is run twice.
+    assert main(["reproduce", "table-1", "--scale", "smoke", "--runs", str(runs)]) == 0
+    assert "10 runs, 10 of them finished already." in capfd.readouterr().err
+    assert Path(out.strip().splitlines()[-1].removeprefix("Report: ")).name == "report.html"
