@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from perdure.benchmarks.arrays import Arrays, save_tasks, tasks_from
 from perdure.benchmarks.copy import PermutedCopy
-from perdure.benchmarks.sources.drawing import draw
-from perdure.benchmarks.sources.layout import natural
+from perdure.benchmarks.sources.own.drawing import draw
+from perdure.benchmarks.sources.own.layout import natural
 from perdure.benchmarks.task import Kind, Sequences, Task, check_tasks
 from perdure.cli import main
 from perdure.config import build, from_json

@@ -15,10 +15,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
-from perdure.benchmarks.sources.assembling import Assembled, Rules, assemble
-from perdure.benchmarks.sources.given import parts_of_given
-from perdure.benchmarks.sources.layout import ORDER, Layout, lay_out, read_source
-from perdure.benchmarks.sources.parts import SPLITS, Faults, Part
+from perdure.benchmarks.sources.own.assembling import Assembled, Rules, assemble
+from perdure.benchmarks.sources.own.given import parts_of_given
+from perdure.benchmarks.sources.own.layout import ORDER, Layout, lay_out, read_source
+from perdure.benchmarks.sources.own.parts import SPLITS, Faults, Part
 from perdure.benchmarks.task import Array, Benchmark, Kind, Sequences, Task, Watch, check_tasks, quiet
 from perdure.errors import PerdureError
 

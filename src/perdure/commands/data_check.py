@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from perdure.benchmarks.arrays import Arrays, Understood
-from perdure.benchmarks.sources.assembling import Assembled
+from perdure.benchmarks.sources.own.assembling import Assembled
 from perdure.benchmarks.task import Array, Kind, Sequences, Task
 from perdure.commands.data_listing import lengths_of, show, span
 from perdure.commands.data_progress import Bar

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from perdure.benchmarks.sources.archives import LARGEST
-from perdure.benchmarks.sources.parts import Faults, Part
-from perdure.benchmarks.sources.tables import (
+from perdure.benchmarks.sources.own.parts import Faults, Part
+from perdure.benchmarks.sources.own.tables import (
     LABEL,
     RESERVED,
     SEQUENCE,

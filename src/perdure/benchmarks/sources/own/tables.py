@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from perdure.benchmarks.sources.parts import SPLITS, Faults, Part, check_numbers, compact
+from perdure.benchmarks.sources.own.parts import SPLITS, Faults, Part, check_numbers, compact
 from perdure.benchmarks.task import Array
 from perdure.errors import PerdureError, unknown
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perdure.benchmarks.sources.bundles import read_npy, read_npz
 from perdure.benchmarks.sources.cache import digest
-from perdure.benchmarks.sources.delimited import read_csv
-from perdure.benchmarks.sources.parquet import read_parquet
-from perdure.benchmarks.sources.parts import SPLITS, Faults, Part
+from perdure.benchmarks.sources.own.bundles import read_npy, read_npz
+from perdure.benchmarks.sources.own.delimited import read_csv
+from perdure.benchmarks.sources.own.parquet import read_parquet
+from perdure.benchmarks.sources.own.parts import SPLITS, Faults, Part
 from perdure.errors import PerdureError, unknown
 
 Reader = Callable[[Path, str | None, Faults], list[Part]]

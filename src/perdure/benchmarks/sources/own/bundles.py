@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from perdure.benchmarks.sources.archives import npy, npz
-from perdure.benchmarks.sources.parts import SPLITS, Faults, Label, Part, check_numbers, compact
+from perdure.benchmarks.sources.own.parts import SPLITS, Faults, Label, Part, check_numbers, compact
 from perdure.benchmarks.task import Array, Kind
 from perdure.errors import PerdureError, unknown
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from perdure.benchmarks.sources.archives import unzipped
-from perdure.benchmarks.sources.parts import Faults, Part
-from perdure.benchmarks.sources.tables import (
+from perdure.benchmarks.sources.own.parts import Faults, Part
+from perdure.benchmarks.sources.own.tables import (
     LABEL,
     RESERVED,
     SEQUENCE,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perdure.benchmarks.sources.parts import Label, Part
+from perdure.benchmarks.sources.own.parts import Label, Part
 from perdure.benchmarks.task import Array, Kind
 from perdure.errors import PerdureError
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from perdure.benchmarks.sources.drawing import draw
-from perdure.benchmarks.sources.kinds import decide, of_kind
-from perdure.benchmarks.sources.labels import Classes, classes_of, outputs_of
-from perdure.benchmarks.sources.parts import SPLITS, Faults, Label, Part
+from perdure.benchmarks.sources.own.drawing import draw
+from perdure.benchmarks.sources.own.kinds import decide, of_kind
+from perdure.benchmarks.sources.own.labels import Classes, classes_of, outputs_of
+from perdure.benchmarks.sources.own.parts import SPLITS, Faults, Label, Part
 from perdure.benchmarks.task import Array, Kind, Sequences, Task
 from perdure.errors import PerdureError
 

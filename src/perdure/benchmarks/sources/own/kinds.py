@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from perdure.benchmarks.sources.parts import Faults, Part
+from perdure.benchmarks.sources.own.parts import Faults, Part
 from perdure.benchmarks.task import Array, Kind
 from perdure.errors import PerdureError
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from perdure.benchmarks.sources.bundles import parts_of_arrays
-from perdure.benchmarks.sources.parts import SPLITS, Faults, Part
+from perdure.benchmarks.sources.own.bundles import parts_of_arrays
+from perdure.benchmarks.sources.own.parts import SPLITS, Faults, Part
 from perdure.benchmarks.task import Array
 from perdure.errors import PerdureError, unknown
 
