@@ -26,6 +26,7 @@ from perdure.networks.batch import Batch
 from perdure.networks.layout import Vectors, Weights
 from perdure.networks.network import Network
 from perdure.networks.targets import negative_log_likelihood
+from perdure.networks.together import logits_of
 from perdure.penalties.penalty import Situation, Term, Watched
 from perdure.rehearsal.rehearsal import Replay
 from perdure.weights.source import Chance, put, take
@@ -167,13 +168,9 @@ class Phase:
 
     def _task_loss(self, batches: Mapping[int, Batch], running: Running) -> Tensor:
         """Summed negative log-likelihood over the batch, divided by its size."""
-        total: Tensor | None = None
-        for task, batch in batches.items():
-            network, weights = running[task]
-            loss = negative_log_likelihood(network(weights, batch, task), batch)
-            total = loss if total is None else total + loss
-        assert total is not None
-        return total / self.training.batch_size
+        logits = logits_of(running, batches)
+        losses = [negative_log_likelihood(logits[task], batch) for task, batch in batches.items()]
+        return sum(losses[1:], losses[0]) / self.training.batch_size
 
     def _observe(self, moment: Watched) -> None:
         """Show the gradients of this moment to the penalties that watch it."""

@@ -208,7 +208,11 @@ class Network:
         packing = uniform(len(states[0]), 1)
         last = f"recurrent.{len(self.architecture.hidden) - 1}."
         rows = self._after(weights, self._readout(weights, last, states, packing, None), packing, None)
-        return _affine(weights, self.head(task) + ".", "", rows, packing, None)
+        return self.answer(weights, rows, task)
+
+    def answer(self, weights: Weights, features: Tensor, task: int) -> Tensor:
+        """Logits [M, outputs] of a task's head from features [M, H]."""
+        return _affine(weights, self.head(task) + ".", "", features, uniform(len(features), 1), None)
 
     @property
     def width(self) -> int:

@@ -117,6 +117,13 @@ class Packing:
         steps = self.lengths - count + torch.arange(count)[:, None]
         return (torch.tensor(self.offsets)[steps] + rank).reshape(-1).to(device)
 
+    def rows_of(self, first: int, part: Packing) -> Tensor:
+        """For each row of a smaller batch [S'] its row here; its sequences are those from `first` on."""
+        rank = torch.arange(self.batch)
+        if self.order is not None:
+            rank[self.order] = torch.arange(self.batch)
+        return torch.tensor(self.offsets)[part._step_of_row] + rank[first + part._sequence_of_row]
+
     def before(self, rows: Tensor, *, backward: bool) -> Tensor:
         """For each row the row of the preceding step of the sweep [S, ...]; zero at a start."""
         result = torch.zeros_like(rows)

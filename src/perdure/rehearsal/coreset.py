@@ -20,6 +20,7 @@ from perdure.benchmarks.task import Kind
 from perdure.networks.batch import Batch, Data
 from perdure.networks.layout import Vectors
 from perdure.networks.targets import distillation, negative_log_likelihood
+from perdure.networks.together import logits_of
 from perdure.options import Strength
 from perdure.penalties.penalty import Situation
 from perdure.rehearsal.rehearsal import Rehearsal, sequences_of, shares, student, teacher
@@ -81,19 +82,17 @@ class CoresetReplay:
         if not self.old:
             return {}
         size = sum(len(batch) for batch in batches.values())
-        total: Tensor | None = None
-        for task, count in shares(size, self.old, self.chance).items():
-            index = torch.randint(len(self.stored[task]), (count,), generator=self.chance)
-            loss = self._share(active, task, index)
-            total = loss if total is None else total + loss
-        assert total is not None
-        return {"rehearsal": self.options.strength * total}
+        drawn = {
+            task: torch.randint(len(self.stored[task]), (count,), generator=self.chance)
+            for task, count in shares(size, self.old, self.chance).items()
+        }
+        rehearsed = {task: self.stored[task].batch(index) for task, index in drawn.items()}
+        logits = logits_of({task: student(self.situation, active, task) for task in drawn}, rehearsed)
+        losses = [self._share(logits[task], batch, task, drawn[task]) for task, batch in rehearsed.items()]
+        return {"rehearsal": self.options.strength * sum(losses[1:], losses[0])}
 
-    def _share(self, active: Vectors, task: int, index: Tensor) -> Tensor:
+    def _share(self, logits: Tensor, batch: Batch, task: int, index: Tensor) -> Tensor:
         """Mean rehearsal loss over one task's share of the batch (over its tokens, for tags)."""
-        batch = self.stored[task].batch(index)
-        network, weights = student(self.situation, active, task)
-        logits = network(weights, batch, task)
         if self.options.targets == "hard":
             total = negative_log_likelihood(logits, batch)
         else:
