@@ -1,8 +1,8 @@
 """Several tasks' mini-batches through one network in one pass.
 
 Tasks that share all weights but their heads differ only in what is read out. Their sequences are joined, the
-body runs once, and each head reads its own rows: with K tasks in a batch that is one recurrence of K times the
-width instead of K narrow ones.
+body runs once, and each head reads its own rows: with K tasks in a batch that is one recurrence, K times as
+wide, instead of K narrow ones.
 """
 
 from __future__ import annotations
