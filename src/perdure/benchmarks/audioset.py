@@ -1,0 +1,190 @@
+"""Split-AudioSet (paper Sec. 5.3, SM "AudioSet"): name the sound of a ten-second clip.
+
+A clip is [10, 128]: one embedding a second, made by a VGG network, as bytes. 100 classes are dealt out to
+10 tasks of 10 classes. The paper draws 1000 clips a class from all of AudioSet (subset `full`). Without the
+two million clips of its unbalanced part there are about 111 a class; tasks made of them are called
+AudioSet-100 balanced+eval, and their accuracies are not those of the paper's split.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from perdure.benchmarks.sources.cache import Arrays, digest, kept
+from perdure.benchmarks.sources.clips import ARCHIVE, FRAMES, Selected, files_of, read_parts, select
+from perdure.benchmarks.sources.folder import raw
+from perdure.benchmarks.sources.ontology import considered_classes
+from perdure.benchmarks.task import Array, Benchmark, Kind, Need, Sequences, Task, Watch, quiet
+from perdure.errors import PerdureError
+
+Subset = Literal["balanced+eval", "full"]
+
+GRID = (10, 10)
+"""Tasks, and classes of a task: all 100 classes are dealt out, whatever part of them is used."""
+METADATA = ("ontology.json", "class_labels_indices.csv", "confidence_data.csv")
+"""Files about the classes."""
+PARTS: dict[Subset, tuple[str, ...]] = {
+    "balanced+eval": ("bal_train", "eval"),
+    "full": ("bal_train", "eval", "unbal_train"),
+}
+"""The parts of AudioSet whose clips are pooled."""
+TITLES: dict[Subset, str] = {"balanced+eval": "AudioSet-100 balanced+eval", "full": "Split-AudioSet-10"}
+"""What tasks of a subset are called."""
+MOST: dict[Subset, int] = {"balanced+eval": 120, "full": 1000}
+"""Clips of a class; in balanced+eval, where one class has 1043 and most about 111, at the most."""
+SHARES: dict[Subset, tuple[float, float]] = {"balanced+eval": (0.1, 0.2), "full": (0.05, 0.2)}
+"""Parts of a class's clips for validation and test; `full` so has 750, 50 and 200 as the paper."""
+SPLITS = ("train", "val", "test")
+REVISION = 1
+"""Raised when the same files begin to give other clips."""
+
+
+class Audioset(Benchmark):
+    """Split-AudioSet: sounds named from ten-second clips; 10 tasks of 10 classes."""
+
+    needs: ClassVar[tuple[Need, ...]] = (
+        Need(
+            "audioset/ontology.json",
+            "AudioSet's ontology, from its repository",
+            "9c685f4403eecc3ca9be37fd7285cf212feaaea6ff7229d3e7ca89e0d1f2d15d",
+        ),
+        Need(
+            "audioset/class_labels_indices.csv",
+            "the numbers of the classes, from AudioSet's page",
+            "cdd1049833c4b86127c2773ac0d14a2754b6a6d0d1798002ed5c66e699708429",
+        ),
+        Need(
+            "audioset/confidence_data.csv",
+            "estimates of the labels' quality, from AudioSet's page",
+            "ab44e90fc2b6eb17a6fb103f11971d93e9c0ecde9fc2987941ac814e49715aec",
+        ),
+        *(
+            Need(
+                f"audioset/{part}.npz",
+                f"the clips of {part}: packed arrays, or the official TFRecord files"
+                + (", for --benchmark.subset full" if part == "unbal_train" else ""),
+                instead=(f"audioset/{part}", f"audioset/{ARCHIVE}"),
+                optional=part == "unbal_train",
+            )
+            for part in PARTS["full"]
+        ),
+    )
+
+    source: Literal["auto", "packed", "tfrecord"] = "auto"
+    """Read clips from packed arrays, or from the official TFRecord files; auto: what is there."""
+    subset: Subset = "balanced+eval"
+    """Clips of the balanced and evaluation sets, or of all three sets as in the paper (full)."""
+    tasks: Annotated[int, Field(ge=1, le=GRID[0])] = GRID[0]
+    """Number of tasks."""
+    classes: Annotated[int, Field(ge=2, le=GRID[1])] = GRID[1]
+    """Classes of a task; those of fewer classes are among those of more."""
+    clips: Annotated[int, Field(ge=3)] | None = None
+    """Clips of a class (balanced+eval: at the most); not given: 120, or 1000 as in the paper for full."""
+    scaling: Literal["raw", "standardised"] = "raw"
+    """Inputs as they are, 0 to 255 (the paper), or mean 0 and SD 1 over the first task's training clips."""
+    data_seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
+    """Seed of the choice of clips and of the tasks' classes."""
+
+    def build(self, watch: Watch = quiet) -> list[Task]:
+        """Clips stay bytes: x is uint8 [N, 10, 128], y [N] the column of a clip's class in its task's row."""
+        arrays = self._arranged(watch)
+        rows = class_rows(self.data_seed)[: self.tasks, : self.classes]
+        parts = [{split: _part(arrays, split, row) for split in SPLITS} for row in rows]
+        # One map for all tasks, from the first alone: nothing of a later task is known before it comes.
+        scaling = standardisation(parts[0]["train"][0]) if self.scaling == "standardised" else None
+        return [
+            Task(
+                f"{TITLES[self.subset]}, task {number}",
+                self.classes,
+                *(
+                    Sequences(Kind.LABEL, x, y, np.full(len(x), FRAMES), scaling=scaling)
+                    for x, y in (part[split] for split in SPLITS)
+                ),
+            )
+            for number, part in enumerate(parts, 1)
+        ]
+
+    def _arranged(self, watch: Watch) -> Arrays:
+        """What `arrange` makes of the raw files, or made of them before."""
+        folder = raw(self.name, "audioset")
+        about = [raw(self.name, "audioset", name) for name in METADATA]
+        form, files = files_of(folder, PARTS[self.subset], self.source)
+        most = self.clips or MOST[self.subset]
+
+        def make() -> Arrays:
+            considered = considered_classes(*about)
+            clips = read_parts(form, files, PARTS[self.subset], watch)
+            selected = select(clips, [one.label for one in considered], GRID[0] * GRID[1])
+            names = [considered[place].name for place in selected.chosen]
+            return arrange(selected, names, self.subset, most, self.data_seed)
+
+        recipe = {
+            "revision": REVISION,
+            "files": {str(path.relative_to(folder)): digest(path) for path in [*about, *files]},
+            "subset": self.subset,
+            "clips": most,
+            "data_seed": self.data_seed,
+        }
+        return kept(self.name, recipe, make)
+
+
+def class_rows(seed: int) -> Array:
+    """All classes in a random order, in rows [10, 10]: a task has the first columns of its row."""
+    return np.random.RandomState(seed).permutation(GRID[0] * GRID[1]).reshape(GRID)
+
+
+def arrange(selected: Selected, names: list[str], subset: Subset, most: int, seed: int) -> Arrays:
+    """The clips of each class in a random order, `most` at the most, with the split that each is for.
+
+    Arrays x uint8 [N, 10, 128], class [N], split [N] (a place in `SPLITS`), video [N]. The same share of
+    each class goes to each split, and the split of a clip does not depend on how many tasks are made.
+    """
+    members = [np.flatnonzero(selected.classes == number) for number in range(len(names))]
+    _check_sizes(dict(zip(names, map(len, members), strict=True)), subset, most)
+    source = np.random.RandomState(seed)
+    drawn = [source.permutation(one)[:most] for one in members]
+    index = np.concatenate(drawn)
+    return {
+        "x": np.stack([selected.frames[number] for number in index]),
+        "class": selected.classes[index],
+        "split": np.concatenate([_splits(len(one), subset) for one in drawn]),
+        "video": selected.videos[index],
+    }
+
+
+def _splits(count: int, subset: Subset) -> Array:
+    """Which split each of a class's clips is for: first training, then validation, then test."""
+    val, test = (max(1, round(count * share)) for share in SHARES[subset])
+    return np.repeat(np.arange(3, dtype=np.uint8), [count - val - test, val, test])
+
+
+def _check_sizes(sizes: dict[str, int], subset: Subset, most: int) -> None:
+    least = most if subset == "full" else 3
+    short = {name: size for name, size in sizes.items() if size < least}
+    if short:
+        worst = min(short, key=lambda name: short[name])
+        raise PerdureError(
+            f"audioset: {TITLES[subset]} needs {least} clips of each of {len(sizes)} classes, but "
+            f"{len(short)} have fewer, '{worst}' only {short[worst]}; put all of AudioSet's "
+            f"{', '.join(PARTS[subset])} in the data folder"
+            + (", or use --benchmark.subset balanced+eval." if subset == "full" else ".")
+        )
+
+
+def _part(arrays: Arrays, split: str, row: Array) -> tuple[Array, Array]:
+    """Clips and labels of one split of the task with a row of classes."""
+    columns = np.full(GRID[0] * GRID[1], -1)
+    columns[row] = np.arange(len(row))
+    labels = columns[arrays["class"]]
+    own = (arrays["split"] == SPLITS.index(split)) & (labels >= 0)
+    return arrays["x"][own], labels[own]
+
+
+def standardisation(x: Array) -> tuple[Array, Array]:
+    """Offset and factor [F] that give each feature of x [N, T, F] mean 0 and SD 1 (a constant one: 0)."""
+    values = x.reshape(-1, x.shape[-1]).astype(np.float64)
+    sd = values.std(0)
+    return values.mean(0), 1 / np.where(sd > 0, sd, 1)
