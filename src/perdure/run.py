@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from perdure.benchmarks.task import Task, check_tasks
+from perdure.benchmarks.task import Task, Watch, check_tasks, quiet
 from perdure.config import Config
 from perdure.learning.engine import Habits, learn
 from perdure.learning.learner import Learner, newborn
@@ -44,7 +44,7 @@ def run(
     folder = RunFolder(runs, config.hash)
     if not force and (record := folder.record()) is not None:
         return Done(record, folder.path, True, folder.warnings)
-    tasks, learner = assemble(config)
+    tasks, learner = assemble(config, habits.building)
     writable(runs)
     with folder.locked(config), _threads(habits.threads):
         record = folder.record()  # another process may have finished it by now
@@ -85,9 +85,9 @@ def _threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def assemble(config: Config) -> tuple[list[Task], Learner]:
+def assemble(config: Config, watch: Watch = quiet) -> tuple[list[Task], Learner]:
     """The tasks of a config, checked, and the learner for them."""
-    tasks = config.benchmark.build()
+    tasks = config.benchmark.build(watch)
     check_tasks(tasks)
     network = Network(config.network, tasks[0].inputs, [task.outputs for task in tasks])
     learner = Learner(network, config.weights, config.penalties, config.rehearsal, config.together)

@@ -88,7 +88,7 @@ def _one(
 ) -> Done:
     """Run one config with progress on standard error."""
     with Display(f"seed {config.seed}" if labelled else "", live=live) as display:
-        shown = replace(habits, watch=display.show, tell=display.say)
+        shown = replace(habits, watch=display.show, tell=display.say, building=display.built)
         done = run(config, runs, shown, force=force)
         for warning in done.warnings:
             display.say(warning)

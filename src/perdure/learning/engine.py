@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from perdure.benchmarks.task import Watch, quiet
 from perdure.errors import Interrupted
 from perdure.learning.evaluate import evaluate
 from perdure.learning.learner import Knowledge, Learner, newborn
@@ -74,6 +75,8 @@ class Habits:
     """Asked after each iteration; if true, the run saves itself and stops."""
     tell: Callable[[str], None] = lambda _: None
     """Told once, before the first iteration, how large things are."""
+    building: Watch = quiet
+    """Told how far a long build of the data is."""
     save_every: float = 20.0
     """Seconds between checkpoints within a phase."""
     device: str = "cpu"

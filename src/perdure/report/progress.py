@@ -58,6 +58,19 @@ class Display:
         """Print a line above the bar."""
         self.console.print(self.label + text, markup=False, soft_wrap=True)
 
+    def built(self, what: str, done: int, total: int) -> None:
+        """Take up a word of a long build of the data."""
+        if self.bar is not None:
+            if self.line is None:
+                self.line = self.bar.add_task(what, total=total, facts="")
+            self.bar.update(self.line, completed=done, total=total, description=what)
+            if done == total:
+                self.bar.remove_task(self.line)
+                self.line = None
+        elif time.monotonic() - self.spoke > QUIET_SECONDS:
+            self.spoke = time.monotonic()
+            self.say(f"{what}: {done}/{total}")
+
     def show(self, state: State) -> None:
         """Take up a report of the engine."""
         if state.accuracy is not None:
