@@ -63,8 +63,10 @@ def _carry_out(
     data, chance, network = on_device(tasks, habits.device), chance_of(config), learner.network
     trained = sum(vector.numel() for vector in newborn(learner, chance).parameters.values())
     sizes = {"network": network.layout.size, "trained": trained}
+    counts = sorted({len(task.train) for task in tasks})
+    samples = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     habits.tell(
-        f"{len(tasks)} tasks, {len(tasks[0].train)} training samples each; a network of "
+        f"{len(tasks)} tasks, {samples} training samples each; a network of "
         f"{sizes['network']} weights, {trained} trained (ratio {trained / sizes['network']:.3f})"
     )
     outcome = learn(learner, data, config.training, chance, folder, habits)
