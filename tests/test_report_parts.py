@@ -116,3 +116,11 @@ def test_numbers_are_short():
         "103\u202fmin",
         "2.2\u202fh",
     ]
+
+
+def test_options_that_are_valid_only_together_stay_together():
+    config = build("copy", "online-ewc", scale="smoke", **{"benchmark.i": 2, "benchmark.p": 2})
+    made = replace(record("online-ewc", 0), benchmark="copy", config=json.loads(json.dumps(config.json)))
+    read = parse(shlex.split(command_of(made))[2:], flags=())
+    (again,) = _configs(read, read.options.get("scale", "laptop"))
+    assert again.hash == config.hash

@@ -82,8 +82,11 @@ def _needed(benchmark: str, method: str, scale: str, given: Values) -> Values:
     whole = build(benchmark, method, scale=scale, **given)
     for name in reversed(list(given)):
         fewer = {other: value for other, value in given.items() if other != name}
-        if build(benchmark, method, scale=scale, **fewer).hash == whole.hash:
-            given = fewer
+        try:
+            follows = build(benchmark, method, scale=scale, **fewer).hash == whole.hash
+        except PerdureError:  # options that are valid only together
+            follows = False
+        given = fewer if follows else given
     return given
 
 
