@@ -6,7 +6,7 @@ BIN = $(VENV)/bin
 .PHONY: help demo test check browser bench results clean
 
 help:
-	@echo "make demo    set up, run Table 1 of the paper with one seed, write a report (about ten minutes)"
+	@echo "make demo    set up, run Table 1 of the paper with one seed, write a report (ten minutes, by estimate)"
 	@echo "make test    set up, check style and types, run all tests"
 	@echo "make bench   set up, measure speed as ratios (one thread, a quiet machine)"
 	@echo "make results set up, run Tables 1 and 2 of the paper with five seeds (hours)"
@@ -18,7 +18,7 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(VENV)/ready
-	@echo "Table 1 of the paper: ten methods, one seed instead of ten, a tenth of its iterations and less."
+	@echo "Table 1 of the paper: ten methods, one seed instead of ten, at most a quarter of its iterations."
 	$(BIN)/perdure reproduce table-1 --scale laptop --seeds 1
 
 check: $(VENV)/ready
