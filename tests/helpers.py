@@ -100,3 +100,19 @@ def by_sequence(logits: Tensor, batch: Batch, data: Sequences) -> list[Tensor]:
     if data.kind is Kind.TAGS:
         return [rows[:length] for rows, length in zip(padded, data.lengths, strict=True)]
     return list(padded)
+
+
+class Memory:
+    """A keeper in memory: the knowledge after each phase."""
+
+    def __init__(self) -> None:
+        self.after: list[dict[str, Tensor]] = []
+
+    def load(self) -> None:
+        """There is no checkpoint."""
+
+    def save(self, tensors, facts) -> None:
+        """Checkpoints are not kept."""
+
+    def keep(self, phase, tensors) -> None:
+        self.after.append({name: tensor.clone() for name, tensor in tensors.items()})

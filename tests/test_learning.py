@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers import random_weights, sequences, whole
+from helpers import Memory, random_weights, sequences, whole
 from perdure.benchmarks.task import Kind
 from perdure.config import build
 from perdure.errors import PerdureError
@@ -44,22 +44,6 @@ SMALL = {
     "training.patience": None,
     "training.clip": 1.0,
 }
-
-
-class Memory:
-    """A keeper in memory: the knowledge after each phase."""
-
-    def __init__(self):
-        self.after = []
-
-    def load(self):
-        return None
-
-    def save(self, tensors, facts):
-        pass
-
-    def keep(self, phase, tensors):
-        self.after.append({name: tensor.clone() for name, tensor in tensors.items()})
 
 
 def setting(method, **values):

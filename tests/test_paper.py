@@ -16,7 +16,7 @@ from perdure.config import build
 from perdure.paper.comparison import Comparison, row
 from perdure.paper.findings import FOLDER, from_json
 from perdure.paper.item import Results, items, over_seeds
-from perdure.paper.plan import estimate, plan
+from perdure.paper.plan import estimate, iterations_of, plan
 from perdure.paper.results import FIGURES, FORMATS, evaluate, keep
 from perdure.report.board import Board
 from perdure.run import run
@@ -107,6 +107,14 @@ def test_an_estimate_grows_with_the_iterations():
     longer = replace(config, training=config.training.model_copy(update={"iterations": 3000}))
     short, long = estimate([config]), estimate([longer])
     assert long > 100 * short
+
+
+def test_iterations_are_counted_over_the_tasks_that_a_benchmark_really_has():
+    once, twice = (
+        build("permuted-copy", "si", scale="smoke", **(TINY | {"benchmark.repeats": repeats}))
+        for repeats in (1, 2)
+    )
+    assert iterations_of([once, once, twice]) == 3 * (3 + 3 + 6)
 
 
 def test_bootstrap_draws_follow_from_the_role_alone():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers import sequences
+from helpers import Memory, sequences
 from perdure.benchmarks.task import Kind, Sequences, Task, check_tasks
 from perdure.errors import PerdureError
 from perdure.learning.engine import Habits, learn
@@ -56,20 +56,6 @@ def setting(penalties=None, rehearsal=None, change=lambda sequences: sequences):
         data.append(Splits(f"language {task}", *splits))
     network = Network(Architecture(cell="lstm", hidden=(5,), bidirectional=True), FEATURES, [TAGS] * 2)
     return data, Learner(network, Shared(), penalties or {}, rehearsal)
-
-
-class Memory:
-    def __init__(self):
-        self.after = []
-
-    def load(self):
-        return None
-
-    def save(self, tensors, facts):
-        pass
-
-    def keep(self, phase, tensors):
-        self.after.append(tensors)
 
 
 def learnt(data, learner, **settings):

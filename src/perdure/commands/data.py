@@ -104,7 +104,7 @@ def _build(read: Words) -> int:
     known = [one for one in option_names(sections(name, METHOD)) if one.startswith("benchmark.")]
     _takes(read, 1, (*general, *known))
     from perdure.commands.data_listing import show, task_table
-    from perdure.commands.data_progress import Bar
+    from perdure.report.progress import Display
 
     if "from" in read.options:
         return _regenerate(name, Path(read.options["from"]))
@@ -113,8 +113,8 @@ def _build(read: Words) -> int:
     benchmark = build(name, METHOD, scale=scale, **given).benchmark
     from perdure.benchmarks.task import check_tasks
 
-    with Bar() as bar:
-        tasks = benchmark.build(bar.watch)
+    with Display() as display:
+        tasks = benchmark.build(display.built)
     check_tasks(tasks)
     show(task_table(tasks))
     return 0
@@ -134,10 +134,10 @@ def _regenerate(name: str, folder: Path) -> int:
     if name != "smnist":
         raise PerdureError(f"--from is for smnist, whose data come with Perdure; {name} reads its raw files.")
     from perdure.benchmarks.sources.strokes import differing, regenerate
-    from perdure.commands.data_progress import Bar
+    from perdure.report.progress import Display
 
-    with Bar() as bar:
-        content = regenerate(folder, bar.watch)
+    with Display() as display:
+        content = regenerate(folder, display.built)
     wrong = differing(content)
     if wrong:
         raise PerdureError(

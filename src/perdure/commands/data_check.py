@@ -16,9 +16,9 @@ from perdure.benchmarks.arrays import Arrays, Understood
 from perdure.benchmarks.sources.own.assembling import Assembled
 from perdure.benchmarks.task import Array, Kind, Sequences, Task
 from perdure.commands.data_listing import lengths_of, show, span
-from perdure.commands.data_progress import Bar
 from perdure.errors import PerdureError
 from perdure.options import validated
+from perdure.report.progress import Display
 
 WIDE = 30.0
 """Values beyond this are far from what a recurrent network learns well from."""
@@ -29,8 +29,8 @@ FEW = 6
 def check(folder: str, options: Mapping[str, Any], *, as_json: bool) -> int:
     """Print what is understood and all faults; 2 if there are any, else 0."""
     try:
-        with Bar() as bar:
-            found = validated(Arrays, {"folder": folder, **options}, "benchmark").understand(bar.watch)
+        with Display() as display:
+            found = validated(Arrays, {"folder": folder, **options}, "benchmark").understand(display.built)
     except PerdureError as error:
         found = Understood([], [str(error)])
     notes = _notes(found)

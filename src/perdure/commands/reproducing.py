@@ -95,8 +95,11 @@ def _possible(items: Mapping[str, Item], scale: str, *, refuse: bool) -> dict[st
 
 def _fault(config: Config) -> PerdureError | None:
     """Why a benchmark cannot be built, if so."""
+    from perdure.report.progress import Display
+
     try:
-        config.benchmark.build()
+        with Display() as display:
+            config.benchmark.build(display.built)
     except PerdureError as fault:
         return fault
     return None

@@ -57,13 +57,13 @@ def estimate(configs: Sequence[Config]) -> float:
     kinds: dict[tuple[str, str, str], list[Config]] = {}
     for config in configs:
         kinds.setdefault((config.benchmark.name, config.method, config.network.cell), []).append(config)
-    return sum(_seconds_an_iteration(kind[0]) * sum(map(_iterations, kind)) for kind in kinds.values())
+    return sum(_seconds_an_iteration(kind[0]) * iterations_of(kind) for kind in kinds.values())
 
 
-def _iterations(config: Config) -> int:
-    """Of all tasks; the number of tasks is the benchmark's own, where it has such an option."""
-    tasks = getattr(config.benchmark, "tasks", None) or 1
-    return config.training.iterations * int(tasks) * int(getattr(config.benchmark, "repeats", 1))
+def iterations_of(configs: Sequence[Config]) -> int:
+    """Iterations of all tasks of all configs; a benchmark that several share is built once."""
+    tasks = {benchmark: len(benchmark.build()) for benchmark in {config.benchmark for config in configs}}
+    return sum(config.training.iterations * tasks[config.benchmark] for config in configs)
 
 
 def _seconds_an_iteration(config: Config) -> float:

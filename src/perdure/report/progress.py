@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Column
 
-from perdure.learning.engine import Progress as State
+if TYPE_CHECKING:  # torch is not needed to show a build
+    from perdure.learning.engine import Progress as State
 
 QUIET_SECONDS = 10.0
 """Between plain lines within a phase."""
