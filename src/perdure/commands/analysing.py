@@ -58,7 +58,8 @@ def analysing(words: list[str]) -> int:
     if "json" in read.options:
         print(json.dumps([finding.json for finding in found]))
     else:
-        from perdure.report.tables import finding_table, show
+        from perdure.report.tables import finding_table
+        from perdure.report.terminal import show
 
         show(*(finding_table(finding) for finding in found))
     if "plot" in read.options:

@@ -60,7 +60,8 @@ def _bare_options(words: list[str]) -> set[str]:
 
 
 def _list(read: Words) -> int:
-    from perdure.commands.data_listing import listed, needs_text, show
+    from perdure.commands.data_listing import listed, needs_text
+    from perdure.report.terminal import show
 
     _takes(read, 0, ("json", "data"))
     found = listed()
@@ -103,8 +104,9 @@ def _build(read: Words) -> int:
     name = read.positional[0]
     known = [one for one in option_names(sections(name, METHOD)) if one.startswith("benchmark.")]
     _takes(read, 1, (*general, *known))
-    from perdure.commands.data_listing import show, task_table
+    from perdure.commands.data_listing import task_table
     from perdure.report.progress import Display
+    from perdure.report.terminal import show
 
     if "from" in read.options:
         return _regenerate(name, Path(read.options["from"]))

@@ -15,10 +15,11 @@ from rich.text import Text
 from perdure.benchmarks.arrays import Arrays, Understood
 from perdure.benchmarks.sources.own.assembling import Assembled
 from perdure.benchmarks.task import Array, Kind, Sequences, Task
-from perdure.commands.data_listing import lengths_of, show, span
+from perdure.commands.data_listing import lengths_of, span
 from perdure.errors import PerdureError
 from perdure.options import validated
 from perdure.report.progress import Display
+from perdure.report.terminal import show
 
 WIDE = 30.0
 """Values beyond this are far from what a recurrent network learns well from."""

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from rich.console import Console, RenderableType
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -96,12 +94,3 @@ def span(task: Task) -> str:
     """Lengths for a table: the least, median and greatest, or the one that all have."""
     least, median, most = lengths_of(task)
     return str(least) if least == most else f"{least} / {median:g} / {most}"
-
-
-def show(*items: RenderableType) -> None:
-    """Print on standard output; a table keeps its digits even if it is wider than the terminal."""
-    console = Console(highlight=False)
-    for item in items:
-        needed = Measurement.get(console, console.options.update(max_width=10_000), item).maximum
-        wide = max(console.width, needed) if isinstance(item, Table) else console.width
-        Console(highlight=False, width=wide).print(item, soft_wrap=True, crop=False)

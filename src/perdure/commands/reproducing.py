@@ -143,7 +143,8 @@ def _evaluate(
     from perdure.commands.reporting import make_report
     from perdure.paper.item import Results
     from perdure.paper.results import evaluate, keep
-    from perdure.report.tables import findings_table, show
+    from perdure.report.tables import findings_table
+    from perdure.report.terminal import show
 
     for name, item in items.items():
         findings, drawn = evaluate(name, item, Results(scale, seeds[name], runs, records))

@@ -124,7 +124,8 @@ def _device(name: str) -> str:
 
 
 def _print(done: list[Done], read: Words) -> None:
-    from perdure.report.tables import accuracy_table, show, summary
+    from perdure.report.tables import accuracy_table, summary
+    from perdure.report.terminal import show
 
     if "json" in read.options:
         for one in done:

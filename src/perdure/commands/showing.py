@@ -34,7 +34,8 @@ def showing(words: list[str]) -> int:
     if len(read.positional) > 1:
         raise PerdureError("perdure show takes one run; see perdure show --help.")
     from perdure.records.store import find_run
-    from perdure.report.tables import accuracy_table, show, summary
+    from perdure.report.tables import accuracy_table, summary
+    from perdure.report.terminal import show
 
     runs = Path(read.options.get("runs", "runs"))
     if not read.positional and {"plot", "replay"} & set(read.options):
@@ -63,7 +64,8 @@ def showing(words: list[str]) -> int:
 
 def _show_all(runs: Path, *, as_json: bool) -> None:
     from perdure.records.store import all_records
-    from perdure.report.tables import list_table, show
+    from perdure.report.tables import list_table
+    from perdure.report.terminal import show
 
     records, warnings = all_records(runs)
     warn(warnings)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from rich.console import Console, RenderableType
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -61,16 +59,6 @@ def list_table(records: Sequence[Record]) -> Table:
             f"{record.seconds:.0f}",
         )
     return table
-
-
-def show(*items: RenderableType) -> None:
-    """Print on standard output."""
-    console = Console(highlight=False)
-    for item in items:
-        # A table that is wider than the terminal is better read wrapped than with its digits cut off.
-        needed = Measurement.get(console, console.options.update(max_width=10_000), item).maximum
-        wide = Console(highlight=False, width=max(console.width, needed))
-        wide.print(item, markup=False, soft_wrap=True, crop=False)
 
 
 def findings_table(findings: Findings) -> Table:
