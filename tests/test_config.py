@@ -13,6 +13,7 @@ from perdure.errors import PerdureError
 from perdure.methods import COMBINATIONS, METHODS, compose
 from perdure.options import Piece, discover
 from perdure.penalties.penalty import Penalty
+from perdure.rehearsal.generative import Generative
 from perdure.rehearsal.rehearsal import Rehearsal
 from perdure.weights.source import WeightSource
 
@@ -205,3 +206,15 @@ def test_faulty_seed_and_scale():
         build("copy", "si", seed=-1)
     with pytest.raises(PerdureError, match="did you mean 'laptop'"):
         build("copy", "si", scale="lapto")
+
+
+def test_a_piece_that_computes_anew_spares_the_records_of_others(monkeypatch):
+    """Raising the revision of generative replay changes the hashes of rtf and hnet+r, and of nothing else."""
+    methods = ("fine-tuning", "coresets", "rtf", "hnet+r")
+    before = {method: build("permuted-copy", method) for method in methods}
+    hashes = {method: config.hash for method, config in before.items()}
+    monkeypatch.setattr(Generative, "revision", Generative.revision + 1)
+    after = {method: build("permuted-copy", method).hash for method in methods}
+    assert [method for method in methods if after[method] != hashes[method]] == ["rtf", "hnet+r"]
+    with pytest.raises(PerdureError, match="run it anew"):
+        from_json(before["rtf"].json)

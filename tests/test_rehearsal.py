@@ -17,6 +17,7 @@ from perdure.errors import PerdureError
 from perdure.learning.learner import newborn
 from perdure.learning.phase import Phase, situate
 from perdure.methods import compose, parts_of
+from perdure.networks import together
 from perdure.networks.batch import Data
 from perdure.networks.network import Architecture, Network
 from perdure.networks.targets import distillation
@@ -195,12 +196,34 @@ def test_replayed_batches_have_the_lengths_of_the_task(ragged):
         memory["lengths.0"] = torch.tensor([4, 5, 7], dtype=torch.int32)
     knowledge = newborn(learner, chance)
     replay = learner.rehearsal.begin(memory, situate(learner, knowledge, [1], data, chance))
-    batch = replay.imagine(0, 6)
+    batch = replay.imagine({0: 6})[0]
     assert set(batch.packing.lengths.tolist()) <= ({4, 5, 7} if ragged else {7})
     assert batch.rows.shape == (int(batch.packing.lengths.sum()), 4)
     assert float(batch.rows.min()) >= 0
     assert float(batch.rows.max()) <= 1
     assert len(learner.network(knowledge.weights(learner, 0)[1], batch, 0)) == 6 * 3
+
+
+@pytest.mark.parametrize("method", ["rtf", "hnet+r"])
+def test_replay_in_one_pass_equals_one_pass_for_each_task(method, monkeypatch):
+    config, data, learner = setting(method, **{"rehearsal.hidden": 6, "rehearsal.latent": 3})
+    knowledge = newborn(learner, chance)
+    for task in range(2):
+        knowledge = Phase(learner, knowledge, [task], data, config.training, chance).finish()
+
+    def losses_and_gradients():
+        phase = Phase(learner, knowledge, [2], data, config.training, chance)
+        losses = phase._gradients()
+        gradients = {name: vector.grad for name, vector in phase.active.items() if vector.grad is not None}
+        return {name: float(loss.detach()) for name, loss in losses.items()}, gradients
+
+    losses, gradients = losses_and_gradients()
+    assert losses["distillation"] >= 0
+    monkeypatch.setattr(together, "_same_body", lambda one, other: False)
+    expected, slopes = losses_and_gradients()
+    assert losses == pytest.approx(expected, rel=1e-5, abs=1e-7)
+    for name, slope in slopes.items():
+        torch.testing.assert_close(gradients[name], slope, rtol=1e-4, atol=1e-5)
 
 
 def test_no_dead_outputs():

@@ -9,7 +9,7 @@ from helpers import random_weights, sequences, whole
 from perdure.benchmarks.task import Kind
 from perdure.networks.network import Architecture, Network
 from perdure.networks.targets import negative_log_likelihood
-from perdure.networks.together import join, logits_of
+from perdure.networks.together import features_of, join, logits_of
 
 CASES = [
     {"cell": "elman", "hidden": (6,)},
@@ -65,12 +65,27 @@ def test_the_task_as_an_input_is_kept():
     weights = random_weights(network)
     given = batches(Kind.LABEL, ragged=True)
     for task, logits in logits_of(dict.fromkeys(range(3), (network, weights)), given).items():
-        assert torch.equal(logits, network(weights, given[task], task))
+        torch.testing.assert_close(logits, network(weights, given[task], task), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("identity", [False, True])
+@pytest.mark.parametrize("kind", list(Kind))
+def test_features_everywhere_are_those_of_each_row(kind, identity):
+    network = Network(Architecture(cell="lstm", hidden=(4,), task_identity=identity), 3, (2, 2, 2))
+    weights = random_weights(network)
+    given = batches(kind, ragged=True)
+    found = features_of(dict.fromkeys(given, (network, weights)), given, everywhere=True)
+    for task, batch in given.items():
+        assert found[task].shape == (len(batch.rows), 4)
+        torch.testing.assert_close(
+            found[task], network.features(weights, batch, task), rtol=1e-12, atol=1e-14
+        )
 
 
 def test_joined_rows_are_the_rows_of_the_batches():
     given = list(batches(Kind.TAGS, ragged=True).values())
     joined = join(given)
-    for batch, asked in zip(given, joined.asked, strict=True):
+    for number, (batch, asked) in enumerate(zip(given, joined.asked, strict=True)):
         assert torch.equal(joined.rows[asked], batch.rows)
+        assert joined.batches[asked].tolist() == [number] * len(batch.rows)
     assert len(joined.rows) == sum(len(batch.rows) for batch in given)

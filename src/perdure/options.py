@@ -27,6 +27,8 @@ class Piece(Options):
     """Options that can be chosen by name: one class of this kind, one file of its folder."""
 
     name: ClassVar[str] = ""
+    revision: ClassVar[int] = 0
+    """Raised when the same options begin to give other numbers."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Derive the name on the command line from the class name: OnlineEWC -> online-ewc."""

@@ -181,16 +181,18 @@ class Network:
         self,
         weights: Weights,
         batch: Batch,
-        task: int,
+        task: int | Tensor,
         asked: slice | Tensor | None = None,
         tape: Tape | None = None,
     ) -> Tensor:
-        """What the heads read, at the asked rows [M, H] or at all [S, H]."""
+        """What the heads read, at the asked rows [M, H] or at all [S, H].
+
+        `task` is one for all sequences, or one for each row [S].
+        """
         rows = batch.rows
         if self.architecture.task_identity:
-            identity = rows.new_zeros(len(rows), self.tasks)
-            identity[:, task] = 1
-            rows = torch.cat([rows, identity], dim=1)
+            tasks = task if isinstance(task, Tensor) else torch.full((len(rows),), task, device=rows.device)
+            rows = torch.cat([rows, functional.one_hot(tasks, self.tasks).to(rows)], dim=1)
         for index in range(len(self.architecture.before)):
             rows = _affine(weights, f"before.{index}.", "", rows, batch.packing, tape).tanh()
         layers = len(self.architecture.hidden)

@@ -27,12 +27,14 @@ class Joined(NamedTuple):
 
     rows: Tensor
     packing: Packing
+    batches: Tensor
+    """For each row [S] the number of the batch that it comes from."""
     asked: list[Tensor]
     """One index [M_k] for each batch, in the order of its answers."""
 
 
-def join(batches: Sequence[Batch]) -> Joined:
-    """All sequences of the batches, sorted by length again."""
+def join(batches: Sequence[Batch], *, everywhere: bool = False) -> Joined:
+    """All sequences of the batches, sorted by length again; `everywhere` asks for all rows."""
     packing = pack_lengths(torch.cat([batch.packing.lengths for batch in batches]))
     places: list[Tensor] = []
     first = 0
@@ -42,31 +44,46 @@ def join(batches: Sequence[Batch]) -> Joined:
     device = batches[0].rows.device
     order = torch.argsort(torch.cat(places)).to(device)
     rows = torch.cat([batch.rows for batch in batches]).index_select(0, order)
+    numbers = torch.arange(len(batches)).repeat_interleave(torch.tensor([len(place) for place in places]))
     asked = [
-        place.to(device) if batch.asked is None else place.to(device)[batch.asked]
+        place.to(device) if everywhere or batch.asked is None else place.to(device)[batch.asked]
         for place, batch in zip(places, batches, strict=True)
     ]
-    return Joined(rows, packing, asked)
+    return Joined(rows, packing, numbers.to(device).index_select(0, order), asked)
 
 
-def logits_of(running: Running, batches: Mapping[int, Batch]) -> dict[int, Tensor]:
-    """Logits [M, outputs] of each task's batch; in one pass where the tasks share network and body."""
+def features_of(
+    running: Running, batches: Mapping[int, Batch], *, everywhere: bool = False
+) -> dict[int, Tensor]:
+    """What the heads read of each task's batch, at the asked rows [M, H] or everywhere [S, H].
+
+    In one pass where the tasks share network and body.
+    """
     tasks = list(batches)
     network, weights = running[tasks[0]]
     if len(tasks) == 1 or not all(_same_body(running[tasks[0]], running[task]) for task in tasks[1:]):
-        return {task: running[task][0](running[task][1], batch, task) for task, batch in batches.items()}
-    joined = join([batches[task] for task in tasks])
+        return {
+            task: running[task][0].features(
+                running[task][1], batch, task, None if everywhere else batch.asked
+            )
+            for task, batch in batches.items()
+        }
+    joined = join([batches[task] for task in tasks], everywhere=everywhere)
+    owners = torch.tensor(tasks, device=joined.rows.device)[joined.batches]
     everything = unlabelled(joined.rows, joined.packing)
-    features = network.features(weights, everything, tasks[0], torch.cat(joined.asked))
-    parts = features.split([len(asked) for asked in joined.asked])
+    features = network.features(weights, everything, owners, torch.cat(joined.asked))
+    return dict(zip(tasks, features.split([len(asked) for asked in joined.asked]), strict=True))
+
+
+def logits_of(running: Running, batches: Mapping[int, Batch]) -> dict[int, Tensor]:
+    """Logits [M, outputs] of each task's batch."""
     return {
-        task: network.answer(running[task][1], part, task) for task, part in zip(tasks, parts, strict=True)
+        task: running[task][0].answer(running[task][1], features, task)
+        for task, features in features_of(running, batches).items()
     }
 
 
 def _same_body(one: tuple[Network, Weights], other: tuple[Network, Weights]) -> bool:
-    """Whether two tasks run with the very same tensors, apart from their heads and a one-hot input."""
-    if one[0] is not other[0] or one[0].architecture.task_identity:
-        return False
+    """Whether two tasks run with the very same tensors, apart from their heads."""
     names = one[0].body.axes
-    return all(one[1][name].data_ptr() == other[1][name].data_ptr() for name in names)
+    return one[0] is other[0] and all(one[1][name].data_ptr() == other[1][name].data_ptr() for name in names)

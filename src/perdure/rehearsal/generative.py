@@ -23,8 +23,9 @@ from perdure.networks.batch import Batch, unlabelled
 from perdure.networks.initialise import initialise
 from perdure.networks.layout import Axis, Layout, Vectors, Weights
 from perdure.networks.network import Architecture, Network
-from perdure.networks.packing import pack_lengths, uniform
+from perdure.networks.packing import Packing, pack_lengths, uniform
 from perdure.networks.targets import distillation
+from perdure.networks.together import features_of, logits_of
 from perdure.networks.variational import (
     Likelihood,
     emitted,
@@ -49,6 +50,7 @@ class Generative(Rehearsal):
     """A sequential VAE replays old tasks (RtF)."""
 
     prefixes: ClassVar[tuple[str, ...]] = ("latent", DECODER)
+    revision: ClassVar[int] = 1
     one_hot: ClassVar[bool] = True
     """Whether the decoder is told the task by a one-hot input."""
     trains_on_replay: ClassVar[bool] = True
@@ -121,10 +123,11 @@ class Generative(Rehearsal):
     ) -> dict[str, list[Tensor]]:
         """Reconstructions of real sequences, and sequences decoded from the prior."""
         replay = self.begin(memory, situation)
-        decoded, _ = replay.autoencoded(situation.parameters, task, real, replay.decoder_of(task))
-        imagined = replay.imagine(task, len(real))
+        decoders = {task: replay.decoder_of(task)}
+        decoded, _ = replay.autoencoded(situation.parameters, {task: real}, decoders)
+        imagined = replay.imagine({task: len(real)})[task]
         return {
-            "reconstructed": sequences_of(real, emitted(decoded, self.likelihood)),
+            "reconstructed": sequences_of(real, emitted(decoded[task], self.likelihood)),
             "replayed": sequences_of(imagined, imagined.rows),
         }
 
@@ -224,18 +227,13 @@ class GenerativeReplay:
         replayed = self._replayed(sum(len(batch) for batch in batches.values()))
         losses: dict[str, Tensor] = {}
         if replayed:
-            distilled = [self._distil(active, task, *pair) for task, pair in replayed.items()]
-            losses["distillation"] = options.distillation * torch.stack(distilled).sum()
-        seen = dict(batches)
-        if options.trains_on_replay:
-            seen |= {task: batch for task, (batch, _) in replayed.items()}
+            losses["distillation"] = options.distillation * self._distilled(active, replayed)
+        seen = {**batches, **(replayed if options.trains_on_replay else {})}
         decoders = {task: self.decoder_of(task, active) for task in seen}
         count = sum(len(batch) for batch in seen.values())
-        rebuilt, matched = [], []
-        for task, batch in seen.items():
-            decoded, xi = self.autoencoded(active, task, batch, decoders[task])
-            rebuilt.append(reconstruction(decoded, batch.rows, options.likelihood))
-            matched.append(prior_matching(xi, options.prior_sd))
+        decoded, xi = self.autoencoded(active, seen, decoders)
+        rebuilt = [reconstruction(decoded[task], seen[task].rows, options.likelihood) for task in seen]
+        matched = [prior_matching(xi[task], options.prior_sd) for task in seen]
         losses["reconstruction"] = options.reconstruction / count * torch.stack(rebuilt).sum()
         losses["prior"] = options.prior / count * torch.stack(matched).sum()
         for name, term in self.terms.items():
@@ -244,55 +242,70 @@ class GenerativeReplay:
                 losses[name] = loss
         return losses
 
-    @torch.no_grad()
-    def _replayed(self, samples: int) -> dict[int, tuple[Batch, Tensor]]:
-        """Replayed batches of old tasks, `samples` in all, with the old network's answers."""
-        result = {}
-        for task, count in (shares(samples, self.old, self.chance) if self.old else {}).items():
-            batch = self.imagine(task, count)
-            network, weights = self.teachers[task]
-            result[task] = batch, network(weights, batch, task)
-        return result
+    def _replayed(self, samples: int) -> dict[int, Batch]:
+        """Replayed batches of old tasks, `samples` in all."""
+        return self.imagine(shares(samples, self.old, self.chance)) if self.old else {}
 
     @torch.no_grad()
-    def imagine(self, task: int, count: int) -> Batch:
-        """`count` sequences of a task, decoded from the prior by the decoder before the phase."""
-        lengths = self.memory[f"lengths.{task}"].long().cpu()
-        drawn = lengths[torch.randint(len(lengths), (count,), generator=self.chance)]
-        packing = pack_lengths(drawn)
-        z = self._noise(packing.offsets[-1]) * self.options.prior_sd
-        network, weights = self.frozen.get(task) or self.decoder_of(task)
-        rows = emitted(network(weights, unlabelled(z, packing), task), self.options.likelihood)
+    def imagine(self, counts: Mapping[int, int]) -> dict[int, Batch]:
+        """So many sequences of each task, decoded from the prior by the decoder before the phase."""
+        latents: dict[int, Batch] = {}
+        for task, count in counts.items():
+            lengths = self.memory[f"lengths.{task}"].long().cpu()
+            packing = pack_lengths(lengths[torch.randint(len(lengths), (count,), generator=self.chance)])
+            latents[task] = unlabelled(self._noise(packing.offsets[-1]) * self.options.prior_sd, packing)
+        decoders = {task: self.frozen.get(task) or self.decoder_of(task) for task in counts}
+        return {
+            task: self._asking(task, emitted(decoded, self.options.likelihood), latents[task].packing)
+            for task, decoded in logits_of(decoders, latents).items()
+        }
+
+    def _asking(self, task: int, rows: Tensor, packing: Packing) -> Batch:
+        """Sequences as a batch without targets, to be answered where the task's own are."""
         answered = int(self.memory[f"answered.{task}"])
         if answered == 0:
             targets = torch.zeros(len(rows), dtype=torch.long, device=rows.device)
             return Batch(Kind.TAGS, rows, packing, None, packing, targets, True)
         kind = self.situation.data(self.situation.tasks[0]).kind
         asked = packing.last(answered, rows.device)
-        return Batch(kind, rows, packing, asked, uniform(count, answered), rows[:0], True)
+        return Batch(kind, rows, packing, asked, uniform(packing.batch, answered), rows[:0], True)
 
     def _noise(self, rows: int) -> Tensor:
         drawn = torch.randn(rows, self.options.latent, generator=self.chance)
         latent = self.situation.parameters["latent"]
         return drawn.to(latent.device, latent.dtype)
 
-    def _distil(self, active: Vectors, task: int, batch: Batch, answers: Tensor) -> Tensor:
-        """Mean distillation loss over one task's share of the replay (over its tokens, for tags)."""
-        network, weights = student(self.situation, active, task)
-        loss = distillation(network(weights, batch, task), answers, batch, self.options.temperature)
-        return loss / (len(batch.rows) if batch.kind is Kind.TAGS else len(batch))
+    def _distilled(self, active: Vectors, replayed: Mapping[int, Batch]) -> Tensor:
+        """Sum over old tasks of the mean loss of the task's share (over its tokens, for tags)."""
+        with torch.no_grad():
+            wanted = logits_of(self.teachers, replayed)
+        logits = logits_of({task: student(self.situation, active, task) for task in replayed}, replayed)
+        losses = [
+            distillation(logits[task], wanted[task], batch, self.options.temperature)
+            / (len(batch.rows) if batch.kind is Kind.TAGS else len(batch))
+            for task, batch in replayed.items()
+        ]
+        return torch.stack(losses).sum()
 
     def autoencoded(
-        self, active: Vectors, task: int, batch: Batch, decoder: tuple[Network, Weights]
-    ) -> tuple[Tensor, Tensor]:
-        """A batch through encoder, sampled latents and decoder: raw outputs [S, F] and xi [S, 2L]."""
-        network, weights = student(self.situation, active, task)
+        self,
+        active: Vectors,
+        batches: Mapping[int, Batch],
+        decoders: Mapping[int, tuple[Network, Weights]],
+    ) -> tuple[dict[int, Tensor], dict[int, Tensor]]:
+        """Batches through encoder, sampled latents and decoder: raw outputs [S, F] and xi [S, 2L] of each."""
         latent = latent_layout(self.options, self.situation.network).split(active["latent"])
-        features = network.features(weights, batch, task)
-        xi = functional.linear(features, latent["latent.weight"], latent["latent.bias"])
-        z = sample_latent(xi, self._noise(len(xi)))
-        network, weights = decoder
-        return network(weights, unlabelled(z, batch.packing), task), xi
+        encoders = {task: student(self.situation, active, task) for task in batches}
+        features = features_of(encoders, batches, everywhere=True)
+        xi = {
+            task: functional.linear(rows, latent["latent.weight"], latent["latent.bias"])
+            for task, rows in features.items()
+        }
+        latents = {
+            task: unlabelled(sample_latent(xi[task], self._noise(len(xi[task]))), batch.packing)
+            for task, batch in batches.items()
+        }
+        return logits_of(decoders, latents), xi
 
     def state(self) -> Vectors:
         """The generator of noise and of the decoder's penalties."""
