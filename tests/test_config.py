@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from perdure import config as configs
 from perdure.benchmarks.task import Benchmark
 from perdure.config import SCALES, build, from_json, preset, preset_sources, read_presets
 from perdure.errors import PerdureError
@@ -218,3 +219,14 @@ def test_a_piece_that_computes_anew_spares_the_records_of_others(monkeypatch):
     assert [method for method in methods if after[method] != hashes[method]] == ["rtf", "hnet+r"]
     with pytest.raises(PerdureError, match="run it anew"):
         from_json(before["rtf"].json)
+
+
+def test_options_that_came_later_leave_old_records_alone(monkeypatch):
+    """At its default such an option is not written; a record without it means the default, not a preset."""
+    plain, eased = build("permuted-copy", "si"), build("permuted-copy", "si", training__warm_up=7)
+    assert "warm_up" not in plain.json["training"]
+    assert eased.json["training"]["warm_up"] == 7
+    assert from_json(eased.json) == eased
+    monkeypatch.setattr(configs, "preset", lambda *arguments: {"training.warm_up": 50})
+    assert build("permuted-copy", "si").training.warm_up == 50
+    assert from_json(plain.json).training.warm_up == 0

@@ -18,6 +18,7 @@ from perdure.learning.optimiser import OPTIMISERS, Optimiser
 from perdure.learning.phase import Phase
 from perdure.learning.sampling import Mixture, Shuffler
 from perdure.learning.splits import Splits
+from perdure.learning.training import Training
 from perdure.networks.batch import Data
 from perdure.networks.fisher import fisher
 from perdure.networks.network import Architecture, Network
@@ -453,3 +454,25 @@ def test_indices_drawn_on_the_cpu_reach_data_elsewhere():
     data = Data(sequences(Kind.PATTERN, 6, 5, 3, 2, ragged=False), device="meta", dtype=torch.float32)
     batch = data.batch(torch.tensor([0, 3]))
     assert batch.rows.device.type == batch.targets.device.type == "meta"
+
+
+def test_the_learning_rate_rises_linearly_and_falls_along_a_cosine():
+    training = Training(warm_up=4, decay=0.2)
+    paces = [training.pace(iteration, 100) for iteration in range(101)]
+    assert paces[:2] == pytest.approx([1 / 4, 2 / 4], rel=1e-3)
+    assert paces[3] > 0.99
+    assert paces[50] == pytest.approx(0.6)
+    assert paces[100] == pytest.approx(0.2)
+    assert [Training().pace(iteration, 100) for iteration in (0, 50, 99)] == [1.0, 1.0, 1.0]
+
+
+def test_a_warm_up_makes_the_first_step_shorter():
+    """Adam's first step is the learning rate for each weight; with a warm-up of 10 a tenth of it."""
+    moves = []
+    for warm_up in (0, 10):
+        config, data, learner = setting("fine-tuning", **{"training.warm_up": warm_up})
+        phase = Phase(learner, newborn(learner, chance), [0], data, config.training, chance)
+        before = phase.active["body"].detach().clone()
+        phase.step()
+        moves.append((phase.active["body"].detach() - before).abs().max())
+    assert float(moves[1] / moves[0]) == pytest.approx(0.1, rel=1e-4)

@@ -66,15 +66,15 @@ class Config:
         """As plain data; `from_json` reads it back."""
         return {
             "revision": revision(sections(self.benchmark.name, self.method)),
-            "benchmark": {"name": self.benchmark.name, **self.benchmark.model_dump(mode="json")},
+            "benchmark": {"name": self.benchmark.name, **self.benchmark.plain()},
             "method": self.method,
-            "network": self.network.model_dump(mode="json"),
-            "weights": {"name": self.weights.name, **self.weights.model_dump(mode="json")},
-            "penalties": {name: penalty.model_dump(mode="json") for name, penalty in self.penalties.items()},
+            "network": self.network.plain(),
+            "weights": {"name": self.weights.name, **self.weights.plain()},
+            "penalties": {name: penalty.plain() for name, penalty in self.penalties.items()},
             "rehearsal": None
             if self.rehearsal is None
-            else {"name": self.rehearsal.name, **self.rehearsal.model_dump(mode="json")},
-            "training": self.training.model_dump(mode="json"),
+            else {"name": self.rehearsal.name, **self.rehearsal.plain()},
+            "training": self.training.plain(),
             "seed": self.seed,
         }
 
@@ -157,7 +157,8 @@ def option_names(kinds: Mapping[str, type[Options]]) -> list[str]:
 
 def from_json(data: Mapping[str, Any]) -> Config:
     """The config that `Config.json` wrote."""
-    ours = revision(sections(data["benchmark"]["name"], data["method"]))
+    kinds = sections(data["benchmark"]["name"], data["method"])
+    ours = revision(kinds)
     if data["revision"] != ours:
         raise PerdureError(
             f"This config is of revision {data['revision']}, this version writes {ours}; run it anew."
@@ -174,7 +175,13 @@ def from_json(data: Mapping[str, Any]) -> Config:
         for field, value in values.items()
         if field != "name"
     }
-    return build(data["benchmark"]["name"], data["method"], seed=data["seed"], **given)
+    # What a record does not say had its default, whatever a preset says today.
+    unsaid: Values = {
+        f"{section}.{name}": kind.model_fields[name].default
+        for section, kind in kinds.items()
+        for name in kind.later
+    }
+    return build(data["benchmark"]["name"], data["method"], seed=data["seed"], **(unsaid | given))
 
 
 def preset(benchmark: str, method: str, scale: str, given: Values) -> Values:

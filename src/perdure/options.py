@@ -22,6 +22,16 @@ class Options(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
+    later: ClassVar[tuple[str, ...]] = ()
+    """Fields that came after records had been made. Not written where they have their default, which is what
+    was done before they were there: so old records keep their hashes."""
+
+    def plain(self) -> dict[str, Any]:
+        """As plain JSON data."""
+        values = self.model_dump(mode="json")
+        unsaid = [n for n in self.later if getattr(self, n) == type(self).model_fields[n].default]
+        return {name: value for name, value in values.items() if name not in unsaid}
+
 
 class Piece(Options):
     """Options that can be chosen by name: one class of this kind, one file of its folder."""

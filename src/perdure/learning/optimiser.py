@@ -7,7 +7,6 @@ look at matrices (Muon, Adafactor), closures (LBFGS) or sparse gradients are not
 from __future__ import annotations
 
 import inspect
-import math
 
 import torch
 from torch import Tensor
@@ -41,11 +40,10 @@ class Optimiser:
         self.torch: torch.optim.Optimizer = self._build(list(active.values()))
         self._shadow: tuple[Vectors, torch.optim.Optimizer] | None = None
 
-    def slow_down(self, progress: float, floor: float) -> None:
-        """Set the rate on a cosine from its start value (progress 0) to `floor` times it (1)."""
-        factor = floor + (1 - floor) * (1 + math.cos(math.pi * progress)) / 2
+    def go_at(self, pace: float) -> None:
+        """Set the rate to `pace` times its start value."""
         for group in self.torch.param_groups:
-            group["lr"] = self.rate * factor
+            group["lr"] = self.rate * pace
 
     def step(self) -> None:
         """Move the vectors by their gradients."""

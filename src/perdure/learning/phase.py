@@ -122,8 +122,7 @@ class Phase:
     def step(self) -> dict[str, float]:
         """One iteration: batch, loss terms, gradients, clipping, the optimiser's step."""
         training = self.training
-        if training.decay < 1:
-            self.optimiser.slow_down(self.iteration / self.iterations, training.decay)
+        self.optimiser.go_at(training.pace(self.iteration, self.iterations))
         losses = self._gradients()
         values = {name: float(loss.detach()) for name, loss in losses.items()}
         self._check({f"loss term '{name}'": value for name, value in values.items()})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+import math
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
 
 from perdure.learning.optimiser import OPTIMISERS, has_decay
 from perdure.options import Options, Strength
@@ -12,6 +13,8 @@ from perdure.options import Options, Strength
 
 class Training(Options):
     """Settings of the optimisation; each task starts with a fresh optimiser."""
+
+    later: ClassVar[tuple[str, ...]] = ("warm_up",)
 
     iterations: PositiveInt = 5_000
     """Iterations per task at the most; joint training of K tasks takes K times as many."""
@@ -25,6 +28,8 @@ class Training(Options):
     """The optimiser's weight decay."""
     clip: PositiveFloat | None = None
     """Largest norm of the gradient; a longer one is shortened. Not given: no clipping."""
+    warm_up: NonNegativeInt = 0
+    """Iterations over which the learning rate rises to its value, at the beginning of each task."""
     decay: Annotated[float, Field(gt=0, le=1)] = 1.0
     """The learning rate falls along a cosine to this fraction over a task's iterations."""
     validate_every: PositiveInt = 250
@@ -33,6 +38,12 @@ class Training(Options):
     """Whether a task's table of word vectors, if it has one, stays as it is or is trained with the task."""
     patience: PositiveInt | None = None
     """Stop a task after so many validations without a better accuracy, and restore the best weights."""
+
+    def pace(self, iteration: int, iterations: int) -> float:
+        """The factor of the learning rate: it rises linearly, and falls along a cosine from 1 to `decay`."""
+        falling = self.decay + (1 - self.decay) * (1 + math.cos(math.pi * iteration / iterations)) / 2
+        rising = min(1.0, (iteration + 1) / self.warm_up) if self.warm_up else 1.0
+        return falling * rising
 
     @field_validator("optimiser")
     @classmethod
