@@ -51,7 +51,7 @@ class _Form:
 LSTM = {"network.cell": "lstm", "network.after": (128,)}
 """The LSTM form has a dense layer of 128 units before the head."""
 LONG = {"smoke": (2, 3), "laptop": (5, 10, 15, 20), "paper": (5, 10, 15, 20, 25, 30, 35, 40)}
-SHORTER = {"smoke": (2, 3), "laptop": (5, 10, 15), "paper": (5, 10, 15, 20, 25)}
+SHORTER = {"smoke": (2, 3), "laptop": (5, 10), "paper": (5, 10, 15, 20, 25)}
 FORMS = (
     _Form("fisher", "Fisher", "online-ewc", {}, LONG),
     _Form("si", "SI", "si", {}, LONG),
