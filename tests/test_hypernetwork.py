@@ -213,6 +213,17 @@ def test_the_penalty_is_its_formula():
     assert loss == pytest.approx(expected, rel=1e-5)
 
 
+def test_beta_may_grow_within_a_task():
+    """From `first` to `strength` by equal ratios, on the same weights: 2, then 2 * 9^(1/2), then 18."""
+    growing = {"first": 2.0, "strength": 18.0, "anneal": 2}
+    phase = phase_after_one_task(**{f"penalties.generated.{name}": value for name, value in growing.items()})
+    with torch.no_grad():
+        phase.active["theta"].add_(0.1)
+    term = phase.terms["generated"]
+    losses = [term.loss(phase.active, []).item() for _ in range(4)]
+    assert [loss / losses[0] for loss in losses] == pytest.approx([1, 3, 9, 9], rel=1e-5)
+
+
 def test_sampled_tasks_have_the_full_penalty_as_their_mean():
     values = SMALL_HNET | {"penalties.generated.sample": 1}
     config, data, learner = setting("hnet", **values)

@@ -8,7 +8,7 @@ of other tasks are left out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import PositiveInt
@@ -18,12 +18,18 @@ from torch.autograd.function import once_differentiable
 from perdure.errors import PerdureError
 from perdure.networks.layout import Vectors
 from perdure.options import Strength
+from perdure.penalties.annealing import Annealed
 from perdure.penalties.penalty import Penalty, PlainTerm, Running, Situation, Watched
 from perdure.weights.hypernetwork import Hypernetwork
 
 
-class Generated(Penalty):
-    """What a hypernetwork makes for old tasks is held fast."""
+class Generated(Annealed, Penalty):
+    """What a hypernetwork makes for old tasks is held fast.
+
+    With a low `first` a task may be found freely, and old ones are brought back while beta grows.
+    """
+
+    later: ClassVar[tuple[str, ...]] = ("first", "anneal")
 
     strength: Strength = 10.0
     """beta of the penalty."""
@@ -53,6 +59,7 @@ class GeneratedTerm(PlainTerm):
         self.watches: Watched = "task" if options.lookahead else None
         self.old = list(range(min(situation.tasks)))
         self.chance = situation.chance("regulariser", *situation.tasks)
+        self.iteration = 0
         self.move: Tensor | None = None
         stores = options.targets == "stored" and self.old
         self.stored = self._target(self.old) if stores else None
@@ -71,6 +78,8 @@ class GeneratedTerm(PlainTerm):
     def loss(self, active: Vectors, running: Running) -> Tensor | None:
         """Beta / |tasks| * sum over old tasks of the squared distance to the targets."""
         del running
+        strength = self.options.at(self.iteration)
+        self.iteration += 1
         if not self.old:
             return None
         tasks = self.old
@@ -82,7 +91,7 @@ class GeneratedTerm(PlainTerm):
             now["theta"] = now["theta"] + self.move
         own = [self.own[task] for task in tasks]
         distance: Tensor = Distance.apply(self._made(now, tasks), targets, self.common, self.every, own)
-        return self.options.strength / len(tasks) * distance
+        return strength / len(tasks) * distance
 
     def observe(self, gradients: Vectors, step: Callable[[], Vectors]) -> None:
         """Remember where the task's gradient would take theta."""
@@ -90,12 +99,13 @@ class GeneratedTerm(PlainTerm):
         self.move = step()["theta"].clone()
 
     def state(self) -> Vectors:
-        """The generator that draws old tasks."""
-        return {"chance": self.chance.get_state()}
+        """The generator that draws old tasks, and how far the annealing is."""
+        return {"chance": self.chance.get_state(), "iteration": torch.tensor(self.iteration)}
 
     def restore(self, state: Vectors) -> None:
         """Draw on as before."""
         self.chance.set_state(state["chance"].cpu())
+        self.iteration = int(state["iteration"])
 
     @torch.no_grad()
     def _target(self, tasks: list[int]) -> Tensor:

@@ -7,30 +7,19 @@ of an LSTM or GRU by itself; so it also works on masked and on generated weights
 from __future__ import annotations
 
 import torch
-from pydantic import PositiveInt
 from torch import Tensor
 
 from perdure.networks.layout import Vectors
 from perdure.networks.orthogonality import Deviation
-from perdure.options import Strength
+from perdure.penalties.annealing import Annealed
 from perdure.penalties.penalty import Penalty, PlainTerm, Running, Situation
 
 
-class Orthogonal(Penalty):
-    """Recurrent matrices are drawn towards orthogonal ones, so that memories neither fade nor explode."""
+class Orthogonal(Annealed, Penalty):
+    """Recurrent matrices are drawn towards orthogonal ones, so that memories neither fade nor explode.
 
-    strength: Strength = 0.0
-    """Factor of the penalty; 0 turns it off."""
-    first: Strength | None = None
-    """Factor at a task's first iteration, if it is to change; the paper tried very high ones for hnet."""
-    anneal: PositiveInt = 1000
-    """Iterations over which the factor goes from `first` to `strength`, by equal ratios."""
-
-    def at(self, iteration: int) -> float:
-        """The factor at an iteration of a task."""
-        if not self.first or not self.strength or iteration >= self.anneal:
-            return self.strength
-        return float(self.first * (self.strength / self.first) ** (iteration / self.anneal))
+    For hnet the paper tried a factor that begins very high (`first`).
+    """
 
     def begin(self, memory: Vectors, situation: Situation) -> OrthogonalTerm:
         """The same term in every phase."""
