@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from perdure.config import build
-from perdure.paper.findings import Cell, Drawing, Findings, Number
+from perdure.paper.findings import Cell, Drawing, Findings, Number, Pair
 from perdure.records.record import Record
 
 SCRIPT = "<script>alert(1)</script>"
@@ -119,6 +119,17 @@ def cells(runs: list[Record]) -> list[Cell]:
     ]
 
 
+def pairs() -> list[Pair]:
+    """Pairs of all kinds: each order, one seed, nothing published, names that try to break a page."""
+    return [
+        Pair("hnet", "si", Number(3.64, 0.6, 3), 0.03, 0.25, Number(9.96, 0.24, 10), "as published"),
+        Pair("rtf", "hnet", Number(-0.2, 0.3, 3), 0.57, 0.75, Number(0.04, 0.01, 10), "too close to call"),
+        Pair("si", "fine-tuning", Number(-27.96, 0.5, 5), 1e-7, 0.0625, Number(19.0), "the other way round"),
+        Pair("masking+si", "hnet", Number(1.73, None, 1), None, None),
+        *(Pair(name, name, Number(1.0, 0.1, 2), 0.5, 0.5, Number(1.0), name) for name in NASTY),
+    ]
+
+
 def findings(runs: list[Record]) -> list[Findings]:
     """Two items with drawings, one nasty in all its words, and one that is empty."""
     one = Findings(
@@ -135,6 +146,7 @@ def findings(runs: list[Record]) -> list[Findings]:
             Drawing("More", "Again.", drawing(1.0)),
         ],
         1234.5,
+        pairs(),
     )
     nasty = Findings(*NASTY[:6], SCRIPT, [], [Drawing(SCRIPT, SCRIPT, "<svg><unclosed>")], 0.0)
     return [one, nasty, Findings("empty", "Empty", "Fig. 4", "", "smoke", "", "", [], [])]

@@ -7,8 +7,10 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import scipy.stats
 
 from made_data import make_data
 from perdure.cli import main
@@ -16,6 +18,7 @@ from perdure.config import build
 from perdure.paper.comparison import Comparison, row
 from perdure.paper.findings import FOLDER, from_json
 from perdure.paper.item import Results, items, over_seeds
+from perdure.paper.pairs import order_summary, pairs_of
 from perdure.paper.plan import estimate, iterations_of, plan
 from perdure.paper.results import FIGURES, FORMATS, evaluate, keep
 from perdure.report.board import Board
@@ -77,6 +80,67 @@ def test_cells_are_the_means_of_the_records(finished):
     assert other.verdict == ""
     marks = [line for axes in drawn[0].figure.axes for line in axes.get_lines()]
     assert any(mark.get_xdata()[0] == cell.ours.mean for mark in marks)
+
+
+def ranked(*rows):
+    """Rows of a table with made records: label, published final, our finals; benchmark options may follow."""
+    made = {}
+    listed = []
+    for label, published, finals, *options in rows:
+        # Hidden units keep the settings of the rows apart.
+        distinct = {"network.hidden": [3 + len(listed)]} | dict(*options)
+        added = row(label, "permuted-copy", "si", None, published, distinct)
+        listed.append(added)
+        for seed, final in enumerate(finals):
+            config = added.setting.config("laptop", seed)
+            made[config.hash] = SimpleNamespace(final=final, hash=config.hash)
+    return pairs_of(listed, Results("laptop", len(rows[0][2]), Path("."), made))
+
+
+def test_pairs_are_paired_by_seed_and_ordered_by_the_rule():
+    best, middle, tied = [90.0, 94.0, 98.0], [89.0, 92.0, 95.0], [89.1, 92.1, 95.2]
+    pairs = ranked(
+        ("low", (60.0, 1.0), middle),
+        ("high", (80.0, 1.0), best),
+        ("near", (60.5, None), tied),
+        ("wrong", (95.0, 1.0), [50.0, 51.0, 52.0]),
+        ("new", None, [99.0, 99.0, 99.0]),
+    )
+    found = {(pair.first, pair.second): pair for pair in pairs}
+    assert len(pairs) == 10
+    one = found["high", "low"]
+    oracle = scipy.stats.ttest_rel(best, middle)
+    assert one.ours.mean == pytest.approx(2.0)
+    assert one.ours.sem == pytest.approx(1 / math.sqrt(3))
+    assert one.p == pytest.approx(oracle.pvalue)
+    assert one.p_signs == pytest.approx(2 / 2**3)
+    assert (one.published.mean, one.published.sem) == (20.0, pytest.approx(math.sqrt(2)))
+    assert one.order == "as published"
+    assert found["near", "low"].order == "as published"
+    assert found["near", "low"].published.sem is None
+    assert found["wrong", "high"].order == "the other way round"
+    assert found["new", "high"].order == ""  # nothing published: ours decide who is first
+    assert order_summary(pairs) == (
+        "3 of 6 pairs of methods are ordered as published by final accuracy; "
+        "3 the other way round (wrong / low, wrong / high, wrong / near)."
+    )
+
+
+def test_a_small_difference_against_the_paper_is_too_close_to_call():
+    (near,) = ranked(("a", (99.9, 0.0), [99.5]), ("b", (99.8, 0.0), [99.9]))
+    assert (near.order, near.p, near.ours.sem) == ("too close to call", None, None)
+    (noisy,) = ranked(("a", (99.0, 0.0), [80.0, 99.0]), ("b", (90.0, 0.0), [95.0, 90.0]))
+    assert noisy.order == "too close to call"  # -3 ± 12
+    (far,) = ranked(("a", (99.0, 0.0), [80.0, 81.0]), ("b", (90.0, 0.0), [95.0, 96.5]))
+    assert far.order == "the other way round"
+    (equal,) = ranked(("a", (99.0, 0.0), [80.0, 81.0]), ("b", (99.0, 0.0), [95.0, 96.5]))
+    assert equal.order == ""
+    assert (equal.first, order_summary([equal])) == ("b", "")
+
+
+def test_methods_are_compared_on_the_same_benchmark_only():
+    assert not ranked(("a", None, [1.0], {"benchmark.i": 6}), ("b", None, [2.0], {"benchmark.i": 7}))
+    assert len(ranked(("a", None, [1.0], {"benchmark.i": 6}), ("b", None, [2.0], {"benchmark.i": 6}))) == 1
 
 
 def test_findings_and_figures_are_kept_and_the_same_every_time(finished):
@@ -173,6 +237,9 @@ def test_everything_is_reproduced_at_smoke_scale(tmp_path, capfd, monkeypatch):
         for format in FORMATS:
             assert list((runs / FIGURES).glob(f"{name}-*.{format}")), f"{name}.{format}"
         assert findings.title in page, name
+    pairs = from_json(json.loads((runs / FOLDER / "table-1.json").read_text())).pairs
+    assert len(pairs) == 45
+    assert not any(pair.order for pair in pairs)  # at this scale there is nothing to judge
     # Nothing is run twice.
     assert main(["reproduce", "table-1", "--scale", "smoke", "--runs", str(runs)]) == 0
     assert "10 runs, 10 of them finished already." in capfd.readouterr().err

@@ -121,6 +121,25 @@ def test_items_hold_ours_published_difference_and_verdict(tree):
     assert lines["hnet", "final"][7] == "commandperdure run permuted-copy hnet --seeds 3seeds 0 1 2"
 
 
+def test_pairs_hold_their_differences_and_orders(tree, text):
+    lines = {tuple(row[:2]): row[2:] for row in tree.rows if len(row) == 6}
+    assert lines["hnet", "si"] == [
+        "3.64 ± 0.60",
+        "0.03, by the sign-flip test 0.25",
+        "9.96 ± 0.24",
+        "✓ as published",
+    ]
+    assert lines["rtf", "hnet"][0] == f"{MINUS}0.20 ± 0.30"
+    assert lines["rtf", "hnet"][3] == "• too close to call"
+    assert lines["si", "fine-tuning"][1:] == [
+        "< 0.0001, by the sign-flip test 0.06",
+        "19.00",
+        "⇅ the other way round",
+    ]
+    assert lines["masking+si", "hnet"] == ["1.73", NONE, NONE, NONE]
+    assert "1 too close to call (rtf / hnet); 1 the other way round (si / fine-tuning)." in text
+
+
 def test_same_input_same_page(runs, text):
     assert page(list(reversed(runs)), findings(runs), "Report & <b>title</b>") == text
 

@@ -143,3 +143,18 @@ def verdict(ours: Number, published: Number, *, margin: float = MARGIN) -> str:
     if abs(difference) <= max(margin, SPREAD * error):
         return "agrees"
     return "higher than published" if difference > 0 else "lower than published"
+
+
+def order(ours: Number, published: Number, *, margin: float = MARGIN) -> str:
+    """Whether two methods stand in the published order, from our and the published difference of the two.
+
+    "as published" if both differences have the same sign. Otherwise "too close to call" if ours is at most
+    the margin (0.5 percentage points) or two standard errors, and "the other way round" if it is more.
+    Empty if the published numbers are equal: then there is no order.
+    """
+    if published.mean == 0:
+        return ""
+    if ours.mean * published.mean > 0:
+        return "as published"
+    close = abs(ours.mean) <= max(margin, SPREAD * (ours.sem or 0.0))
+    return "too close to call" if close else "the other way round"

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from perdure.analysis.statistics import Number, verdict
-from perdure.paper.findings import Cell
+from perdure.paper.findings import Cell, Pair
 from perdure.paper.item import DIFFERENCES, Drawn, Item, Results, Setting
+from perdure.paper.pairs import pairs_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,6 +74,10 @@ class Comparison(Item):
         """Two cells a row, and one figure of all rows."""
         cells = [cell for row in self.rows for cell in cells_of(row, results)]
         return cells, [self._drawn(cells)]
+
+    def pairs(self, results: Results) -> list[Pair]:
+        """Every two rows of the same benchmark."""
+        return pairs_of(self.rows, results)
 
     def _drawn(self, cells: Sequence[Cell]) -> Drawn:
         from matplotlib.figure import Figure

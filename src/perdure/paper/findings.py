@@ -34,6 +34,23 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Pair:
+    """Two methods on the same seeds: first minus second, ours and published."""
+
+    first: str
+    second: str
+    ours: Number
+    """Mean difference and its standard error over pairs of seeds."""
+    p: float | None
+    """Two-sided p-value of the paired t-test; None for one seed."""
+    p_signs: float | None
+    """The same of the sign-flip permutation test."""
+    published: Number | None = None
+    order: str = ""
+    """as published, too close to call or the other way round, by the rule of `analysis.statistics.order`."""
+
+
+@dataclass(frozen=True)
 class Drawing:
     """A figure as SVG text, drawn from data."""
 
@@ -60,6 +77,8 @@ class Findings:
     drawings: list[Drawing] = field(default_factory=list)
     seconds: float = 0.0
     """Computing time of all runs behind it."""
+    pairs: list[Pair] = field(default_factory=list)
+    """Methods two by two, where the item compares methods."""
 
     @property
     def json(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import numpy as np
 from perdure.analysis.statistics import Number, number
 from perdure.config import Config, build
 from perdure.errors import unknown
-from perdure.paper.findings import Cell
+from perdure.paper.findings import Cell, Pair
 from perdure.records.record import Record
 from perdure.records.store import RunFolder
 
@@ -80,12 +80,21 @@ class Results:
 
     def number(self, setting: Setting, column: str) -> Number:
         """A column of the records, `during` or `final`, as a number over seeds."""
-        return over_seeds([getattr(record, column) for record in self.of(setting)], setting.label, column)
+        return over_seeds(self.values(setting, column), setting.label, column)
+
+    def values(self, setting: Setting, column: str) -> list[float]:
+        """A column of the records, seed after seed."""
+        return [getattr(record, column) for record in self.of(setting)]
 
 
 def over_seeds(values: Sequence[float], *role: str) -> Number:
     """Values of several seeds as one number; the draws of its bootstrap follow from the role."""
-    return number(values, np.random.default_rng(zlib.crc32("/".join(role).encode())))
+    return number(values, draws(*role))
+
+
+def draws(*role: str) -> np.random.Generator:
+    """A generator for the statistics of a role, such as a row and a column."""
+    return np.random.default_rng(zlib.crc32("/".join(role).encode()))
 
 
 @dataclass(frozen=True)
@@ -114,6 +123,11 @@ class Item(ABC):
     @abstractmethod
     def evaluate(self, results: Results) -> tuple[list[Cell], list[Drawn]]:
         """The cells of its table and its figures, from finished runs."""
+
+    def pairs(self, results: Results) -> list[Pair]:
+        """Methods two by two, for items that compare methods."""
+        del results
+        return []
 
     def differs(self, scale: str) -> str:
         """What is smaller or otherwise different from the paper at a scale."""

@@ -37,6 +37,7 @@ def evaluate(name: str, item: Item, results: Results) -> tuple[Findings, list[Dr
         cells=cells,
         drawings=[Drawing(each.title, each.caption, picture(each.figure, "svg").decode()) for each in drawn],
         seconds=sum(record.seconds for record in used.values()),
+        pairs=item.pairs(results),
     )
     return findings, drawn
 

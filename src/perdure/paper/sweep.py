@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perdure.paper.comparison import COLUMNS, Row, cells_of
-from perdure.paper.findings import Cell
+from perdure.paper.findings import Cell, Pair
 from perdure.paper.item import DIFFERENCES, Drawn, Item, Results, Setting
+from perdure.paper.pairs import pairs_of
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,10 @@ class Sweep(Item):
         """Cells of all points, and two panels of lines."""
         cells = [cells_of(point.row, results) for point in self.points]
         return [cell for pair in cells for cell in pair], [self._drawn(cells)]
+
+    def pairs(self, results: Results) -> list[Pair]:
+        """Every two lines at the same difficulty."""
+        return pairs_of([point.row for point in self.points], results)
 
     def _drawn(self, cells: Sequence[Sequence[Cell]]) -> Drawn:
         from matplotlib.figure import Figure

@@ -36,6 +36,13 @@ def points_with_error(mean: float, sem: float | None) -> str:
     return points(mean) if sem is None else f"{points(mean)} ± {points(sem)}"
 
 
+def probability(value: float) -> str:
+    """A p-value: two decimals, one digit for small ones, and a bound for tiny ones."""
+    if value < 1e-4:
+        return "< 0.0001"
+    return f"{value:.2f}" if value >= 0.01 else f"{value:.1g}"
+
+
 def difference_text(ours: float, published: float) -> str:
     """Ours minus published, with its sign and the decimals of the published number."""
     gap = ours - published

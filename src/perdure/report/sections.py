@@ -10,14 +10,25 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from perdure.paper.findings import Cell, Findings
+from perdure.paper.findings import Cell, Findings, Pair
+from perdure.paper.pairs import order_summary
 from perdure.records.record import Record
 from perdure.report.charts import axis_of, differences_strip, reach, strip
 from perdure.report.drawings import embedded
-from perdure.report.numbers import difference_text, duration, plain, with_error
+from perdure.report.numbers import (
+    difference_text,
+    duration,
+    plain,
+    points_with_error,
+    probability,
+    with_error,
+)
 
-SIGNS = {"agrees": "✓", "higher": "▲", "lower": "▼", "other": "•"}
+SIGNS = {"agrees": "✓", "higher": "▲", "lower": "▼", "reversed": "⇅", "other": "•"}
 """Seen before the word of a verdict: colour alone would not do."""
+
+ORDERS = {"as published": "agrees", "the other way round": "reversed"}
+"""Kinds of the words that say how two methods are ordered."""
 
 
 NONE = "\u2013"
@@ -70,6 +81,22 @@ class Line:
 
 
 @dataclass(frozen=True)
+class PairLine:
+    """Two methods: our difference, the published one, and whether their order is the same."""
+
+    first: str
+    second: str
+    ours: str
+    ours_value: float
+    p: str
+    p_value: float | None
+    p_signs: str
+    published: str
+    published_value: float | None
+    order: Verdict | None
+
+
+@dataclass(frozen=True)
 class Picture:
     """A drawing of an item; without svg it could not be read."""
 
@@ -93,6 +120,9 @@ class Item:
     command: str
     time: str
     lines: list[Line]
+    pairs: list[PairLine]
+    order: str
+    """How many pairs stand in the published order, in words."""
     pictures: list[Picture]
     verdicts: list[Verdict]
     unpublished: int
@@ -174,6 +204,8 @@ def _item(
         command=findings.command,
         time=duration(findings.seconds) if findings.seconds > 0 else "",
         lines=_lines(findings, records),
+        pairs=[_pair_line(pair) for pair in findings.pairs],
+        order=order_summary(findings.pairs),
         pictures=_pictures(findings, identity),
         verdicts=_counted(verdicts),
         unpublished=sum(cell.published is None for cell in findings.cells),
@@ -188,9 +220,8 @@ def _item(
 def _counted(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """How many verdicts there are of each kind, as verdicts again: '9 agree'."""
     counts = Counter(verdict.kind for verdict in verdicts)
-    words = {"agrees": "agree", "higher": "higher", "lower": "lower", "other": "other"}
     return [
-        Verdict(kind, f"{counts[kind]} {'agrees' if kind == 'agrees' and counts[kind] == 1 else words[kind]}")
+        Verdict(kind, f"{counts[kind]} {'agree' if kind == 'agrees' and counts[kind] > 1 else kind}")
         for kind in SIGNS
         if counts[kind]
     ]
@@ -229,6 +260,22 @@ def _lines(findings: Findings, records: Mapping[str, tuple[str, Record]]) -> lis
             )
         )
     return lines
+
+
+def _pair_line(pair: Pair) -> PairLine:
+    published = pair.published
+    return PairLine(
+        first=pair.first,
+        second=pair.second,
+        ours=points_with_error(pair.ours.mean, pair.ours.sem),
+        ours_value=pair.ours.mean,
+        p=NONE if pair.p is None else probability(pair.p),
+        p_value=pair.p,
+        p_signs="" if pair.p_signs is None else probability(pair.p_signs),
+        published=NONE if published is None else points_with_error(published.mean, published.sem),
+        published_value=None if published is None else published.mean,
+        order=Verdict(ORDERS.get(pair.order, "other"), pair.order) if pair.order else None,
+    )
 
 
 def _method(cell: Cell, records: Mapping[str, tuple[str, Record]]) -> str:

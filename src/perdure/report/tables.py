@@ -11,6 +11,7 @@ from rich.text import Text
 from perdure.analysis.finding import Finding
 from perdure.analysis.statistics import Number, mean_and_sem
 from perdure.paper.findings import Findings
+from perdure.paper.pairs import order_summary
 from perdure.records.record import Record
 
 
@@ -73,8 +74,9 @@ def findings_table(findings: Findings) -> Table:
         ours, published = cell.ours, cell.published
         gap = f"{ours.mean - published.mean:+.2f}" if ours and published else ""
         table.add_row(cell.row, cell.column, number_text(ours), number_text(published), gap, cell.verdict)
-    if findings.differs:
-        table.caption, table.caption_justify = Text(findings.differs), "left"
+    below = [words for words in (order_summary(findings.pairs), findings.differs) if words]
+    if below:
+        table.caption, table.caption_justify = Text("\n".join(below)), "left"
     return table
 
 
