@@ -294,6 +294,22 @@ def test_no_sideways_scrolling(page, path, width):
         assert page.run("document.documentElement.scrollWidth") <= width
 
 
+OVERLAPS = """[...document.querySelectorAll('.cards tbody tr')].filter((row) => {
+  const boxes = [...row.cells].map((cell) => cell.getBoundingClientRect()).filter((box) => box.height);
+  return boxes.some((a, place) => boxes.slice(place + 1).some((b) =>
+    a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1));
+}).length"""
+
+
+@pytest.mark.parametrize("width", [PHONE, 320])
+def test_parts_of_a_card_do_not_lie_upon_each_other(page, path, width):
+    page.resize(width, 844, mobile=True)
+    page.open(path)
+    page.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    assert page.run("document.querySelectorAll('.cards tbody tr').length") > 10
+    assert page.run(OVERLAPS) == 0
+
+
 def test_paper_is_light_and_has_no_controls(page):
     click(page, "#theme-toggle")
     page.media("print")
