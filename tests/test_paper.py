@@ -19,7 +19,7 @@ from perdure.paper.comparison import Comparison, row
 from perdure.paper.findings import FOLDER, from_json
 from perdure.paper.item import Results, items, over_seeds
 from perdure.paper.pairs import order_summary, pairs_of
-from perdure.paper.plan import estimate, iterations_of, plan
+from perdure.paper.plan import Plan, estimate, iterations_of, plan
 from perdure.paper.results import FIGURES, FORMATS, evaluate, keep
 from perdure.report.board import Board
 from perdure.run import run
@@ -169,8 +169,14 @@ def test_a_plan_counts_each_run_once_and_finds_what_is_there(finished):
 def test_an_estimate_grows_with_the_iterations():
     config = build("permuted-copy", "fine-tuning", scale="smoke", **TINY)
     longer = replace(config, training=config.training.model_copy(update={"iterations": 3000}))
-    short, long = estimate([config]), estimate([longer])
+    short, long = estimate(Plan([config], {})), estimate(Plan([longer], {}))
     assert long > 100 * short
+
+
+def test_an_estimate_goes_by_finished_seeds(finished):
+    work = plan({"one": table()}, "smoke", {"one": 5}, finished.runs)
+    spent = [record.seconds for record in finished.records.values()]
+    assert estimate(work) == pytest.approx(3 * sum(spent) / 2)  # three more seeds after two of each setting
 
 
 def test_iterations_are_counted_over_the_tasks_that_a_benchmark_really_has():

@@ -113,10 +113,12 @@ def _announce(work: Plan, workers: int, scale: str) -> None:
         from perdure.paper.plan import estimate
         from perdure.report.numbers import duration
 
-        seconds = estimate(missing)
+        seconds = estimate(work)
         print(
-            f"The other {len(missing)} take at most about {duration(seconds)} of one core, so "
-            f"{duration(seconds / workers)} with {workers} at once (measured on a few iterations).",
+            f"The other {len(missing)} take about {duration(seconds)} of one core, so "
+            f"{duration(seconds / workers)} with {workers} at once "
+            "(by finished seeds, or by a few iterations of the first task: later tasks can take longer, "
+            "early stopping makes them shorter).",
             file=sys.stderr,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perdure.config import Config
@@ -48,16 +48,30 @@ def plan(items: Mapping[str, Item], scale: str, seeds: Mapping[str, int], runs: 
     return Plan(list(configs.values()), found)
 
 
-def estimate(configs: Sequence[Config]) -> float:
-    """Seconds of one core that the configs take at the most, from a few iterations of each kind of run.
+def estimate(work: Plan) -> float:
+    """Seconds of one core that the missing runs take, about.
 
-    Runs of one benchmark and method are taken to cost the same per iteration; early stopping, which makes
-    them shorter, is not foreseen.
+    A setting with finished seeds takes as long as these did. For the others a few iterations of the first
+    task are timed; runs of one benchmark, method and cell are taken to cost the same per iteration. Early
+    stopping makes them shorter than that, and what a method does for earlier tasks makes them longer.
     """
+    finished: dict[str, list[float]] = {}
+    for config in work.configs:
+        if config.hash in work.found:
+            finished.setdefault(_setting(config), []).append(work.found[config.hash].seconds)
     kinds: dict[tuple[str, str, str], list[Config]] = {}
-    for config in configs:
-        kinds.setdefault((config.benchmark.name, config.method, config.network.cell), []).append(config)
-    return sum(_seconds_an_iteration(kind[0]) * iterations_of(kind) for kind in kinds.values())
+    seconds = 0.0
+    for config in work.missing:
+        if before := finished.get(_setting(config)):
+            seconds += statistics.mean(before)
+        else:
+            kinds.setdefault((config.benchmark.name, config.method, config.network.cell), []).append(config)
+    return seconds + sum(_seconds_an_iteration(kind[0]) * iterations_of(kind) for kind in kinds.values())
+
+
+def _setting(config: Config) -> str:
+    """The same for all seeds."""
+    return replace(config, seed=0).hash
 
 
 def iterations_of(configs: Sequence[Config]) -> int:
