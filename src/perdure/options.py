@@ -61,6 +61,14 @@ Sizes = Annotated[tuple[PositiveInt, ...], BeforeValidator(_split)]
 SomeSizes = Annotated[tuple[PositiveInt, ...], BeforeValidator(_split), Field(min_length=1)]
 """Sizes of at least one layer."""
 
+
+def option_text(value: object) -> str:
+    """A value as it is typed on the command line."""
+    if isinstance(value, (list, tuple)):
+        return ",".join(option_text(part) for part in value) or "()"
+    return str(value).lower() if isinstance(value, bool) or value is None else str(value)
+
+
 P = TypeVar("P", bound=Piece)
 Kind = TypeVar("Kind", bound=Options)
 

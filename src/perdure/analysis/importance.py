@@ -1,4 +1,4 @@
-"""Mean importance of recurrent weights (paper Fig. 2c; SM for SI and for LSTMs).
+"""Mean importance of recurrent weights (paper Fig. 3c; SM for SI and for LSTMs).
 
 The mean is over all entries of the hidden-to-hidden tensors W_hh and b_hh, all gates, layers and directions
 alike, and separately over those of the Elman readout, W_ho and b_ho.

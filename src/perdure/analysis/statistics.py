@@ -25,7 +25,7 @@ MARGIN = 0.5
 
 @dataclass(frozen=True)
 class Number:
-    """A mean over n seeds with its standard error (None where n is 1 or nothing was published)."""
+    """A mean over n seeds (0: not known) with its standard error (None where n is 1 or none was published)."""
 
     mean: float
     sem: float | None = None
@@ -148,13 +148,12 @@ def verdict(ours: Number, published: Number, *, margin: float = MARGIN) -> str:
 def order(ours: Number, published: Number, *, margin: float = MARGIN) -> str:
     """Whether two methods stand in the published order, from our and the published difference of the two.
 
-    "as published" if both differences have the same sign. Otherwise "too close to call" if ours is at most
-    the margin (0.5 percentage points) or two standard errors, and "the other way round" if it is more.
-    Empty if the published numbers are equal: then there is no order.
+    "too close to call" if ours is at most the margin (0.5 percentage points) or two standard errors, whatever
+    its sign; otherwise "as published" or "the other way round" by the two signs. Empty if the published
+    numbers are equal: then there is no order.
     """
     if published.mean == 0:
         return ""
-    if ours.mean * published.mean > 0:
-        return "as published"
-    close = abs(ours.mean) <= max(margin, SPREAD * (ours.sem or 0.0))
-    return "too close to call" if close else "the other way round"
+    if abs(ours.mean) <= max(margin, SPREAD * (ours.sem or 0.0)):
+        return "too close to call"
+    return "as published" if ours.mean * published.mean > 0 else "the other way round"

@@ -105,11 +105,17 @@ def _numbers(means: Means) -> list[float]:
 
 def supervised(run: OpenedRun, options: choices.Supervised) -> Finding:
     """Accuracy with the best n dimensions of the hidden states."""
+    found = {f"after phase {phase + 1}": one.accuracy for phase, one in reductions(run, options).items()}
+    return beside(
+        f"{run.title}: test accuracy in percent with n dimensions of h_t", "n", found, "accuracy (%)"
+    )
+
+
+def reductions(run: OpenedRun, options: choices.Supervised) -> dict[int, Reduction]:
+    """The best dimensions by phase (from 0): after every phase, or after one."""
     last = run.phase(options.after)
     phases = range(last + 1) if options.every else [last]
-    found = {f"after phase {phase + 1}": _reduction(run, options, phase) for phase in phases}
-    title = f"{run.title}: test accuracy in percent with n dimensions of h_t"
-    return beside(title, "n", {name: reduction.accuracy for name, reduction in found.items()}, "accuracy (%)")
+    return {phase: _reduction(run, options, phase) for phase in phases}
 
 
 def _reduction(run: OpenedRun, options: choices.Supervised, phase: int) -> Reduction:

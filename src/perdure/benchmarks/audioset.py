@@ -88,6 +88,21 @@ class Audioset(Benchmark):
     data_seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
     """Seed of the choice of clips and of the tasks' classes."""
 
+    @property
+    def differs(self) -> str:
+        """Whether the clips are those of the paper."""
+        if self.comparable:
+            return ""
+        return (
+            "AudioSet: the clips are those of the balanced and evaluation sets, at most 120 for each of the "
+            "paper's 100 classes; the paper has 1000."
+        )
+
+    @property
+    def comparable(self) -> bool:
+        """With all three sets the clips are chosen as the paper's are."""
+        return self.subset == "full"
+
     def build(self, watch: Watch = quiet) -> list[Task]:
         """Clips stay bytes: x is uint8 [N, 10, 128], y [N] the column of a clip's class in its task's row."""
         arrays = self._arranged(watch)

@@ -99,6 +99,25 @@ class Pos(Benchmark):
     data_seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
     """Seed of the vectors that are learnt."""
 
+    @property
+    def differs(self) -> str:
+        """Word vectors, sentences, treebanks and the direction of reading."""
+        parts = [
+            "PoS: treebanks are those of the data folder, which may not be the paper's",
+            {
+                "own": "word vectors are made from the training text",
+                "text": "word vectors are other ones",
+            }.get(self.embeddings, ""),
+            "sentences with unknown words are kept" if self.unknown == "keep" else "",
+            "the network reads in both directions, which that of the published numbers by a slip does not",
+        ]
+        return "; ".join(part for part in parts if part) + "."
+
+    @property
+    def comparable(self) -> bool:
+        """With polyglot's vectors and the paper's choice of sentences."""
+        return self.embeddings == "polyglot" and self.unknown == "drop-sentence"
+
     @model_validator(mode="after")
     def _languages_are_enough(self) -> Self:
         twice = [name for name, count in Counter(self.languages).items() if count > 1]

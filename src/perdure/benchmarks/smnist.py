@@ -58,6 +58,14 @@ class Smnist(Benchmark):
     data_seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
     """Seed of the tasks, of their groupings and of their samples."""
 
+    @property
+    def differs(self) -> str:
+        """The strokes."""
+        return (
+            "Stroke MNIST: strokes are made by this project's own converter, which orders the points of one "
+            "digit in ten otherwise."
+        )
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.upsampling > 1 and self.digits > 1:

@@ -110,6 +110,16 @@ class Benchmark(Piece):
     origin: ClassVar[str] = "made from a seed"
     """Where the data come from, if nothing must lie there."""
 
+    @property
+    def differs(self) -> str:
+        """How its data differ from the paper's, in whole sentences; empty if they do not."""
+        return ""
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the paper's numbers can be expected from its data."""
+        return True
+
     @abstractmethod
     def build(self, watch: Watch = quiet) -> list[Task]:
         """The tasks in the order in which they are to be learnt; a long build tells how far it is."""

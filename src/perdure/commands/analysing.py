@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,6 +89,8 @@ def _findings(
     for name in names:
         folder = find_run(runs, name)
         record = folder.record()
+        for warning in folder.warnings:
+            print(warning, file=sys.stderr)
         if record is None:
             raise PerdureError(f"Run {folder.path.name} is not finished; only finished runs are analysed.")
         found.append(analysis(folder, record, options))

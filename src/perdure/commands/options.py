@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from typing import Any
 
 from perdure.config import preset, preset_sources, sections
+from perdure.options import option_text
 
 
 def print_options(benchmark: str, method: str, scale: str) -> None:
@@ -19,15 +19,9 @@ def print_options(benchmark: str, method: str, scale: str) -> None:
             continue
         print(f"\n{section}: {(kind.__doc__ or '').strip().splitlines()[0]}")
         for name, field in kind.model_fields.items():
-            value = _text(chosen.get(f"{section}.{name}", field.default))
+            value = option_text(chosen.get(f"{section}.{name}", field.default))
             line = f"  --{section}.{name} {value}"
             about = textwrap.fill(
                 field.description or "", 100, initial_indent=" " * 6, subsequent_indent=" " * 6
             )
             print(f"{line}\n{about}")
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, (tuple, list)):
-        return ",".join(str(part) for part in value) or "()"
-    return str(value).lower() if isinstance(value, bool) or value is None else str(value)

@@ -22,7 +22,7 @@ perdure reproduce NAME ... | all: run what an item of the paper needs, print its
 
   NAME                 such as table-1; without a name all items are listed
   --scale SCALE        smoke (seconds), laptop (default) or paper (the paper's settings)
-  --seeds N            seeds of each setting (default: 1 for smoke, 3 for laptop, 10 for paper)
+  --seeds N            seeds of each setting (default: smoke 1, laptop 3, paper 10; fewer for some items)
   --workers N          processes, of one thread each (default: one for each core)
   --runs DIR           folder of records, findings and figures (default: runs)
   --data DIR           folder of raw data (default: PERDURE_DATA, or the user's cache)
@@ -58,12 +58,11 @@ def reproducing(words: list[str]) -> int:
     from perdure.paper.plan import plan
 
     work = plan(chosen, scale, seeds, runs)
-    _announce(work, workers, scale)
+    costs = _announce(work, workers, scale)
     if "plan" in read.options:
         return 0
-    records = _run(work, runs, workers)
-    _evaluate(chosen, scale, seeds, runs, records)
-    return 0
+    records = _run(work, costs, runs, workers)
+    return _evaluate(chosen, scale, seeds, runs, records)
 
 
 def _list(items: Mapping[str, Item]) -> None:
@@ -105,30 +104,34 @@ def _fault(config: Config) -> PerdureError | None:
     return None
 
 
-def _announce(work: Plan, workers: int, scale: str) -> None:
-    """How much there is to do, and for how long."""
-    count, missing = len(work.configs), work.missing
-    print(f"{count} runs, {len(work.found)} of them finished already.", file=sys.stderr)
-    if missing and scale != "smoke":
+def _announce(work: Plan, workers: int, scale: str) -> Mapping[str, float]:
+    """How much there is to do, and for how long; returns the seconds of each missing run, if measured."""
+    for warning in work.warnings:
+        print(warning, file=sys.stderr)
+    print(f"{len(work.configs)} runs, {len(work.found)} of them finished already.", file=sys.stderr)
+    costs: Mapping[str, float] = {}
+    if work.missing and scale != "smoke":
         from perdure.paper.plan import estimate
         from perdure.report.numbers import duration
 
-        seconds = estimate(work)
+        costs = estimate(work)
+        seconds = sum(costs.values())
         print(
-            f"The other {len(missing)} take about {duration(seconds)} of one core, so "
+            f"The other {len(work.missing)} take about {duration(seconds)} of one core, so "
             f"{duration(seconds / workers)} with {workers} at once "
             "(by finished seeds, or by a few iterations of the first task: later tasks can take longer, "
             "early stopping makes them shorter).",
             file=sys.stderr,
         )
+    return costs
 
 
-def _run(work: Plan, runs: Path, workers: int) -> dict[str, Record]:
-    """Run what is missing; all records by hash."""
+def _run(work: Plan, costs: Mapping[str, float], runs: Path, workers: int) -> dict[str, Record]:
+    """Run what is missing, the longest first, so that no long one is left over; all records by hash."""
     from perdure.commands.executing import execute
     from perdure.report.board import Board
 
-    missing = work.missing
+    missing = sorted(work.missing, key=lambda config: -costs.get(config.hash, 0.0))
     records = dict(work.found)
     if missing:
         labels = [f"{config.benchmark.name} {config.method} seed {config.seed}" for config in missing]
@@ -140,19 +143,29 @@ def _run(work: Plan, runs: Path, workers: int) -> dict[str, Record]:
 
 def _evaluate(
     items: Mapping[str, Item], scale: str, seeds: Mapping[str, int], runs: Path, records: Mapping[str, Record]
-) -> None:
-    """Tables on standard output, figures and findings on disk, and the report."""
+) -> int:
+    """Tables on standard output, figures and findings on disk, and the report; an exit code.
+
+    An item that cannot be evaluated, because files of a run are gone, does not take the others with it.
+    """
     from perdure.commands.reporting import make_report
     from perdure.paper.item import Results
     from perdure.paper.results import evaluate, keep
     from perdure.report.tables import findings_table
     from perdure.report.terminal import show
 
+    code = 0
     for name, item in items.items():
-        findings, drawn = evaluate(name, item, Results(scale, seeds[name], runs, records))
+        try:
+            findings, drawn = evaluate(name, item, Results(scale, seeds[name], runs, records))
+        except PerdureError as fault:
+            print(f"{name} is left out: {fault}", file=sys.stderr)
+            code = 2
+            continue
         figures = keep(findings, drawn, runs)
         show(findings_table(findings))
         for path in figures:
             if path.suffix == ".png":
                 print(f"Figure: {path} (also .pdf, .svg)")
     print(f"Report: {make_report(runs)}")
+    return code

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from perdure.paper.comparison import Comparison, row
 
-DATA = (
-    "The data are AudioSet-100 balanced+eval (13 124 clips of the paper's 100 classes), not the "
-    "paper's 1000 clips "
-    "per class."
-)
-"""What the data that can be had here are not."""
-
 ITEM = Comparison(
     title="Split-AudioSet-10, all methods",
     source="Table 3 (tab:audioset:CL1:results), n = 10",
     about="Ten tasks of ten classes of sounds, 10 seconds each, with an LSTM of 32 units.",
-    data=DATA,
     rows=(
         row("Multitask", "audioset", "multitask", None, (77.31, 0.10)),
         row("From-scratch", "audioset", "from-scratch", None, (79.06, 0.11)),

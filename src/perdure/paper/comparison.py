@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from perdure.analysis.statistics import Number, verdict
 from perdure.paper.findings import Cell, Pair
-from perdure.paper.item import DIFFERENCES, Drawn, Item, Results, Setting
+from perdure.paper.item import Drawn, Item, Results, Setting
 from perdure.paper.pairs import pairs_of
 
 if TYPE_CHECKING:
@@ -58,17 +58,12 @@ class Comparison(Item):
     source: str
     about: str
     rows: Sequence[Row]
-    data: str = ""
-    """What differs from the paper's data at every scale; empty if nothing."""
+    note: str = ""
 
     def settings(self, scale: str) -> list[Setting]:
         """One for each row."""
         del scale
         return [row.setting for row in self.rows]
-
-    def differs(self, scale: str) -> str:
-        """What the scale makes smaller, and what the data are not."""
-        return " ".join(part for part in (self.data, DIFFERENCES[scale]) if part)
 
     def evaluate(self, results: Results) -> tuple[list[Cell], list[Drawn]]:
         """Two cells a row, and one figure of all rows."""
@@ -100,8 +95,7 @@ def cells_of(row: Row, results: Results) -> list[Cell]:
     cells = []
     for column in COLUMNS:
         ours, published = results.number(row.setting, column), row.published.get(column)
-        # At smoke scale the numbers mean nothing, so there is nothing to judge.
-        judged = verdict(ours, published) if published and results.scale != "smoke" else ""
+        judged = verdict(ours, published) if published and results.comparable(row.setting) else ""
         cells.append(Cell(row.setting.label, column, ours, published, judged, command, hashes))
     return cells
 

@@ -108,14 +108,13 @@ def all_findings(runs: Path) -> tuple[list[Findings], list[str]]:
         except (Damaged, OSError) as error:
             reason = getattr(error, "strerror", None) or error
             warnings.append(
-                f"'{path}' cannot be used ({reason}) and is left out; "
-                f"perdure reproduce {path.stem} makes it anew."
+                f"'{path}' cannot be used ({reason}) and is left out; perdure reproduce makes it anew."
             )
     return sorted(found, key=_place), warnings
 
 
-def _place(findings: Findings) -> tuple[bool, bool, list[int], str]:
+def _place(findings: Findings) -> tuple[bool, bool, list[int], str, str]:
     """Tables before figures, each by its number; what is in the supplement comes last."""
     numbers = [int(digits) for digits in re.findall(r"\d+", re.split(r"[(,]", findings.source)[0])]
     source = findings.source.lower()
-    return not numbers, source.startswith("fig"), numbers, findings.name
+    return not numbers, source.startswith("fig"), numbers, findings.name, findings.scale

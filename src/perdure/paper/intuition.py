@@ -76,6 +76,14 @@ class _Intuition(Item):
         }
         return list(found.values())
 
+    def differs(self, scale: str) -> str:
+        """Beside the scale: which lengths there are, and what the bars are."""
+        lengths = (
+            f"{form.title} {max(form.lengths[scale])} ({max(form.lengths['paper'])})" for form in FORMS
+        )
+        cuts = "" if scale == "paper" else f"Longest inputs (in the paper): {', '.join(lengths)}."
+        return f"{super().differs(scale)} {cuts} Bars are SEM, the paper's SD.".replace("  ", " ")
+
     def seeds(self, scale: str) -> int:
         """Few: each is many runs."""
         return {"smoke": 1, "laptop": 2}.get(scale, 5)
@@ -121,9 +129,14 @@ def _form(form: _Form, results: Results) -> tuple[list[Cell], Drawn]:
         )
         for setting, number in zip(settings, numbers, strict=True):
             hashes = tuple(record.hash for record in results.of(setting))
-            command = setting.command(scale, results.seeds)
-            cell = Cell(setting.label, f"mean importance, {kind}", number, command=command, hashes=hashes)
-            cells.append(cell)
+            command = f"perdure reproduce intuition --scale {scale} --seeds {results.seeds}"
+            for column, value in (
+                (f"mean importance, {form.title}", number),
+                ("accuracy (%)", results.number(setting, "final")),
+            ):
+                cell = Cell(setting.label, column, value, command=command, hashes=hashes)
+                if cell not in cells:  # the shortest input is in both lists
+                    cells.append(cell)
     third.set(xlabel="input length i", ylabel="mean importance")
     third.set_title("Importance of recurrent weights", fontsize=10)
     third.grid(alpha=0.3)

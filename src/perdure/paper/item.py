@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perdure.analysis.statistics import Number, number
+from perdure.benchmarks.task import Benchmark
 from perdure.config import Config, build
 from perdure.errors import unknown
+from perdure.options import option_text
 from perdure.paper.findings import Cell, Pair
 from perdure.records.record import Record
 from perdure.records.store import RunFolder
@@ -28,10 +30,13 @@ if TYPE_CHECKING:
 
 DIFFERENCES = {
     "smoke": "Sizes for seconds: it shows that everything runs; the accuracies mean nothing.",
-    "laptop": "Fewer iterations than the paper, made up for by higher learning rates and early stopping.",
-    "paper": "",
+    "laptop": (
+        "Far fewer iterations than the paper, with learning rates, strengths and starts of our own for them, "
+        "chosen on seed 0 (perdure run ... --help shows them)."
+    ),
+    "paper": "The published settings; docs/deviations.md lists what differs in the numerics.",
 }
-"""What each scale makes smaller."""
+"""What each scale changes."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +53,14 @@ class Setting:
         """The config of one seed."""
         return build(self.benchmark, self.method, scale=scale, seed=seed, **self.options)
 
+    def problem(self, scale: str) -> Benchmark:
+        """What is to be learnt."""
+        return self.config(scale, 0).benchmark
+
     def command(self, scale: str, seeds: int) -> str:
         """The command that runs it by itself."""
-        options = "".join(f" --{name} {_text(value)}" for name, value in self.options.items())
+        options = "".join(f" --{name} {option_text(value)}" for name, value in self.options.items())
         return f"perdure run {self.benchmark} {self.method} --scale {scale} --seeds {seeds}{options}"
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, (tuple, list)):
-        return ",".join(str(part) for part in value)
-    return str(value).lower() if isinstance(value, bool) or value is None else str(value)
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,10 @@ class Results:
     def folder(self, record: Record) -> RunFolder:
         """Where a record's run lies."""
         return RunFolder(self.runs, record.hash)
+
+    def comparable(self, setting: Setting) -> bool:
+        """Whether published numbers can be held against it: not at smoke scale, nor on other data."""
+        return self.scale != "smoke" and setting.problem(self.scale).comparable
 
     def number(self, setting: Setting, column: str) -> Number:
         """A column of the records, `during` or `final`, as a number over seeds."""
@@ -115,6 +122,8 @@ class Item(ABC):
     """Which table or figure of the paper it is."""
     about: str
     """One or two sentences: what it shows."""
+    note: str = ""
+    """What differs from the paper at every scale, beside the data; empty if nothing."""
 
     @abstractmethod
     def settings(self, scale: str) -> list[Setting]:
@@ -130,8 +139,9 @@ class Item(ABC):
         return []
 
     def differs(self, scale: str) -> str:
-        """What is smaller or otherwise different from the paper at a scale."""
-        return DIFFERENCES[scale]
+        """What is smaller or otherwise different from the paper at a scale: data, item, settings."""
+        data = [setting.problem(scale).differs for setting in self.settings(scale)]
+        return " ".join(part for part in dict.fromkeys([*data, self.note, DIFFERENCES[scale]]) if part)
 
     def seeds(self, scale: str) -> int:
         """How many seeds are run if nobody says."""

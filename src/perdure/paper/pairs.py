@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from perdure.analysis.statistics import Number, order, paired
+from perdure.analysis.statistics import MARGIN, Number, order, paired
 from perdure.paper.findings import Pair
 from perdure.paper.item import Results, draws
 
@@ -23,14 +23,9 @@ def pairs_of(rows: Sequence[Row], results: Results) -> list[Pair]:
     return [
         _pair(*_ranked(one, other, results), results)
         for one, other in combinations(rows, 2)
-        if _problem(one) == _problem(other)
+        # Accuracies on different problems say nothing of who is better.
+        if one.setting.problem(results.scale) == other.setting.problem(results.scale)
     ]
-
-
-def _problem(row: Row) -> tuple[str, dict[str, object]]:
-    """What is learnt: accuracies on different benchmarks say nothing of who is better."""
-    options = {name: value for name, value in row.setting.options.items() if name.startswith("benchmark.")}
-    return row.setting.benchmark, options
 
 
 def _ranked(one: Row, other: Row, results: Results) -> tuple[Row, Row]:
@@ -58,8 +53,7 @@ def _pair(first: Row, second: Row, results: Results) -> Pair:
     else:
         ours, p, p_signs = Number(ahead[0] - behind[0]), None, None
     published = _difference(first.published.get(COLUMN), second.published.get(COLUMN))
-    # At smoke scale the numbers mean nothing, so there is nothing to judge.
-    judged = order(ours, published) if published and results.scale != "smoke" else ""
+    judged = order(ours, published) if published and results.comparable(first.setting) else ""
     return Pair(*labels, ours, p, p_signs, published, judged)
 
 
@@ -78,9 +72,15 @@ def order_summary(pairs: Sequence[Pair]) -> str:
     if not judged:
         return ""
     kept = sum(pair.order == "as published" for pair in judged)
-    parts = [f"{kept} of {len(judged)} pairs of methods are ordered as published by {COLUMN} accuracy"]
-    for kind in ("too close to call", "the other way round"):
-        named = [f"{pair.first} / {pair.second}" for pair in judged if pair.order == kind]
-        if named:
-            parts.append(f"{len(named)} {kind} ({', '.join(named)})")
-    return "; ".join(parts) + "."
+    close = [pair.published for pair in judged if pair.order == "too close to call"]
+    alike = sum(abs(published.mean) <= MARGIN for published in close if published)
+    swapped = [f"{pair.first} / {pair.second}" for pair in judged if pair.order == "the other way round"]
+    return (
+        f"By {COLUMN} accuracy, of {len(judged)} pairs of methods {kept} are ordered as published, "
+        + (f"{len(close)} too close to call ({alike} of them in the paper too), " if close else "")
+        + (
+            f"{len(swapped)} the other way round ({', '.join(swapped)})."
+            if swapped
+            else "none the other way round."
+        )
+    )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perdure.config import Config
@@ -28,6 +28,8 @@ class Plan:
     """All of them, each once."""
     found: dict[str, Record]
     """Those that are finished, by hash."""
+    warnings: list[str] = field(default_factory=list)
+    """What was found damaged."""
 
     @property
     def missing(self) -> list[Config]:
@@ -40,33 +42,31 @@ def plan(items: Mapping[str, Item], scale: str, seeds: Mapping[str, int], runs: 
     configs = {
         config.hash: config for name, item in items.items() for config in item.configs(scale, seeds[name])
     }
-    found = {}
+    work = Plan(list(configs.values()), {})
     for name in configs:
-        record = RunFolder(runs, name).record()
+        folder = RunFolder(runs, name)
+        record = folder.record()
+        work.warnings.extend(folder.warnings)
         if record is not None:
-            found[name] = record
-    return Plan(list(configs.values()), found)
+            work.found[name] = record
+    return work
 
 
-def estimate(work: Plan) -> float:
-    """Seconds of one core that the missing runs take, about.
+def estimate(work: Plan) -> dict[str, float]:
+    """Seconds of one core that each missing run takes, about, by hash.
 
     A setting with finished seeds takes as long as these did. For the others a few iterations of the first
-    task are timed; runs of one benchmark, method and cell are taken to cost the same per iteration. Early
-    stopping makes them shorter than that, and what a method does for earlier tasks makes them longer.
+    task are timed. Early stopping makes a run shorter than that, and what a method does for earlier tasks
+    makes it longer.
     """
-    finished: dict[str, list[float]] = {}
+    seconds: dict[str, list[float]] = {}
     for config in work.configs:
         if config.hash in work.found:
-            finished.setdefault(_setting(config), []).append(work.found[config.hash].seconds)
-    kinds: dict[tuple[str, str, str], list[Config]] = {}
-    seconds = 0.0
+            seconds.setdefault(_setting(config), []).append(work.found[config.hash].seconds)
     for config in work.missing:
-        if before := finished.get(_setting(config)):
-            seconds += statistics.mean(before)
-        else:
-            kinds.setdefault((config.benchmark.name, config.method, config.network.cell), []).append(config)
-    return seconds + sum(_seconds_an_iteration(kind[0]) * iterations_of(kind) for kind in kinds.values())
+        if _setting(config) not in seconds:
+            seconds[_setting(config)] = [_measured(config)]
+    return {config.hash: statistics.mean(seconds[_setting(config)]) for config in work.missing}
 
 
 def _setting(config: Config) -> str:
@@ -74,14 +74,8 @@ def _setting(config: Config) -> str:
     return replace(config, seed=0).hash
 
 
-def iterations_of(configs: Sequence[Config]) -> int:
-    """Iterations of all tasks of all configs; a benchmark that several share is built once."""
-    tasks = {benchmark: len(benchmark.build()) for benchmark in {config.benchmark for config in configs}}
-    return sum(config.training.iterations * tasks[config.benchmark] for config in configs)
-
-
-def _seconds_an_iteration(config: Config) -> float:
-    """Measured on the first task."""
+def _measured(config: Config) -> float:
+    """Seconds of all iterations of all phases, if each takes as long as the first few."""
     tasks, learner = assemble(config)
     data, chance = on_device(tasks, "cpu"), chance_of(config)
     phase = Phase(learner, newborn(learner, chance), learner.phases[0], data, config.training, chance)
@@ -90,4 +84,4 @@ def _seconds_an_iteration(config: Config) -> float:
         begun = time.perf_counter()
         phase.step()
         times.append(time.perf_counter() - begun)
-    return statistics.median(times[1:])
+    return statistics.median(times[1:]) * config.training.iterations * len(learner.phases)

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from perdure.paper.comparison import Comparison, row
 
-DATA = (
-    "Word vectors are made from the training text, since polyglot's cannot be had; some treebanks "
-    "are other ones "
-    "than the paper's or have silver labels (docs/deviations.md)."
-)
-"""What the data that can be had here are not."""
-
 ITEM = Comparison(
     title="Part-of-speech tagging of 20 languages",
     source="SM Table (tab:pos:results), n = 10",
     about="Each language is a task of 17 universal tags, read by a bidirectional LSTM of 32 units.",
-    data=DATA,
     rows=(
         row("Multitask", "pos", "multitask", None, (92.52, 0.02)),
         row("From-scratch", "pos", "from-scratch", None, (95.04, 0.01)),

@@ -55,11 +55,12 @@ def picture(figure: Figure, format: str) -> bytes:
 
 def keep(findings: Findings, drawn: list[Drawn], runs: Path) -> list[Path]:
     """Write findings and figures below the folder of runs; returns the figures' paths."""
-    write_json(runs / FOLDER / f"{findings.name}.json", findings.json)
+    name = f"{findings.name}-{findings.scale}"  # findings of one scale do not replace those of another
+    write_json(runs / FOLDER / f"{name}.json", findings.json)
     paths = []
     for each, drawing in zip(drawn, findings.drawings, strict=True):
         for format in FORMATS:
-            path = runs / FIGURES / f"{findings.name}-{each.name}.{format}"
+            path = runs / FIGURES / f"{name}-{each.name}.{format}"
             write(path, drawing.svg.encode() if format == "svg" else picture(each.figure, format))
             paths.append(path)
     return paths

@@ -7,7 +7,7 @@ from perdure.paper.comparison import Comparison, row
 ITEM = Comparison(
     title="HNET's regulariser on one random old task per step (C = 1)",
     source=(
-        "SM text (supp:methods:hnet); the published call has a single head and reports 100 final for one seed"
+        "SM text (supp:methods:hnets); the published call has a single head and reports 100 final, one seed"
     ),
     about="Protecting one random old task a step, not all of them, costs the same for any number of tasks.",
     rows=(

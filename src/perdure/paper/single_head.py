@@ -6,14 +6,14 @@ from perdure.paper.comparison import Comparison, row
 
 ITEM = Comparison(
     title="A single output head (Permuted Copy Task)",
-    source="SM text (supp:cl:experimental:setting), n = 10",
+    source="SM text (supp:cl:experimental:setting), n not given",
     about=(
         "All tasks share one head. HNET makes weights for each task anyway; Online EWC must adapt the "
         "shared head, "
         "although it is told the task by a one-hot input."
     ),
     rows=(
-        row("HNET", "permuted-copy", "hnet", None, (95.78, 2.13), options={"network.heads": "single"}),
+        row("HNET", "permuted-copy", "hnet", None, (95.78, 2.13), {"network.heads": "single"}, n=0),
         row(
             "Online EWC with task identity",
             "permuted-copy",
@@ -21,6 +21,7 @@ ITEM = Comparison(
             None,
             (68.41, 1.45),
             {"network.heads": "single", "network.task_identity": True},
+            n=0,
         ),
     ),
 )

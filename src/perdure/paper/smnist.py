@@ -65,7 +65,6 @@ ITEM = Sweep(
         "computation, and weight-importance methods suffer most."
     ),
     axis="digits m",
-    data="Strokes are made by this project's own converter.",
     points=tuple(
         Point(
             label,

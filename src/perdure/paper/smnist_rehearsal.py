@@ -20,7 +20,6 @@ ITEM = Comparison(
     title="Rehearsal on Split-SMNIST",
     source="SM Table (tab:smnist:replay), n = 10",
     about="Five pairs of pen-drawn digits. The star marks decoders with dense layers around their LSTM.",
-    data="Strokes are made by this project's own converter.",
     rows=(
         row("Multitask", "smnist", "multitask", None, (99.18, 0.05), SPLIT),
         row("Coresets-10", "smnist", "coresets", (99.64, 0.02), (96.44, 0.25), _stored(10)),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from perdure.paper.comparison import COLUMNS, Row, cells_of
 from perdure.paper.findings import Cell, Pair
-from perdure.paper.item import DIFFERENCES, Drawn, Item, Results, Setting
+from perdure.paper.item import Drawn, Item, Results, Setting
 from perdure.paper.pairs import pairs_of
 
 
@@ -30,20 +30,12 @@ class Sweep(Item):
     axis: str
     """What x is."""
     points: Sequence[Point]
-    data: str = ""
-    """What differs from the paper's data at every scale; empty if nothing."""
-    published_known: bool = True
-    """Whether the paper prints its numbers, not only a figure."""
+    note: str = ""
 
     def settings(self, scale: str) -> list[Setting]:
         """One for each point; lines may share some."""
         del scale
         return [point.row.setting for point in self.points]
-
-    def differs(self, scale: str) -> str:
-        """What the scale makes smaller, and what the data are not."""
-        unknown = "" if self.published_known else "The paper shows these numbers in a figure only."
-        return " ".join(part for part in (self.data, unknown, DIFFERENCES[scale]) if part)
 
     def evaluate(self, results: Results) -> tuple[list[Cell], list[Drawn]]:
         """Cells of all points, and two panels of lines."""
@@ -87,7 +79,6 @@ class Sweep(Item):
             axes.grid(alpha=0.3)
         panels[0].set_ylabel("accuracy (%)")
         panels[1].legend(fontsize=7)
-        caption = "Mean and standard error over seeds" + (
-            "; broken lines: published." if self.published_known else "."
-        )
+        known = any(cell.published for pair in cells for cell in pair)
+        caption = "Mean and standard error over seeds" + ("; broken lines: published." if known else ".")
         return Drawn("lines", self.title, caption, figure)

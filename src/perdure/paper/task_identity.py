@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from perdure.paper.audioset import DATA as AUDIOSET
 from perdure.paper.comparison import Comparison, Row, row
-from perdure.paper.pos import DATA as POS
 
 Pair = tuple[float, float]
 
@@ -24,7 +22,6 @@ ITEM = Comparison(
     title="Online EWC with the task as an input",
     source="SM Table (supp:tab:ewc:task:identity), n = 10",
     about="A one-hot input of the task lets one network compute differently for each task.",
-    data=f"AudioSet: {AUDIOSET} PoS: {POS}",
     rows=(
         *_pair(
             "Permuted Copy",

@@ -51,6 +51,7 @@ class _Theory(Item):
                 axes = figure.subplots()
                 finding.draw(axes)
                 axes.axvline(units, linestyle=":", color="black", label="n_h")
+                axes.legend(fontsize=8)
         command = f"perdure analyse theory --units {units} --dimension {dimension} --tasks {tasks}"
         cells = [
             Cell(f"relative error, {when}", "error", over_seeds(values, when), command=command)

@@ -23,13 +23,12 @@ class _Transfer(Item):
         "SM Fig. (fig:transfer:ewc, fig:transfer:hnet:emb, fig:transfer:hnet:weights) and text, n = 1"
     )
     about: str = (
-        "Tasks 6 to 10 are tasks 1 to 5 again. Equal tasks read similar subspaces under Online "
-        "EWC, and have near "
-        "embeddings or near weights under HNET."
+        "All tasks are presented twice. Under Online EWC equal tasks read similar subspaces; under HNET the "
+        "paper finds only weak signs of equal tasks in embeddings and weights."
     )
 
     def settings(self, scale: str) -> list[Setting]:
-        """Two methods, ten tasks."""
+        """Two methods, all tasks twice."""
         del scale
         return [EWC.setting, HNET.setting]
 
@@ -57,7 +56,8 @@ class _Transfer(Item):
             finding.draw(axes)
             axes.set_title(title, fontsize=10)
         cells = [*cells_of(EWC, results), *cells_of(HNET, results)]
-        caption = "All pairs of the ten tasks, seed 0; task k + 5 is task k again."
+        tasks = len(ewc.record.tasks)
+        caption = f"All pairs of the {tasks} tasks, seed 0; task k + {tasks // 2} is task k again."
         return cells, [Drawn("pairs", self.title, caption, figure)]
 
 

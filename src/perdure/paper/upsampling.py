@@ -17,7 +17,6 @@ ITEM = Sweep(
         "(u = l), which is not. Only difficulty hurts Online EWC."
     ),
     axis="length factor l",
-    data="Strokes are made by this project's own converter.",
     points=(
         *(
             Point(

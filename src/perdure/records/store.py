@@ -94,7 +94,9 @@ class RunFolder:
         try:
             return read_tensors(path)[0]
         except Damaged as error:
-            raise PerdureError(f"'{path}' cannot be used ({error}); run again with --force.") from None
+            raise PerdureError(
+                f"'{path}' cannot be used ({error}); perdure run ... --force makes it anew."
+            ) from None
 
     def publish(self, record: Record) -> None:
         """Write the record, which makes the run finished, and drop the checkpoint."""

@@ -23,7 +23,7 @@ from perdure.records.record import Record
 from perdure.report.numbers import duration, plain
 from perdure.report.palette import Colour, method_colours
 from perdure.report.runs import comparisons, run_data, run_line
-from perdure.report.sections import Identities, Item, items
+from perdure.report.sections import Identities, items
 
 STYLES = ("page.css", "parts.css", "print.css")
 EARLY = "theme.js"
@@ -66,7 +66,7 @@ def page(records: Sequence[Record], findings: Sequence[Findings], title: str) ->
             data=embedded_json({"runs": data}),
             items=views,
             half=plain(half).removesuffix(".00"),
-            tiles=_tiles(records, views),
+            tiles=_tiles(records, findings),
             runs=[run_line(target, record) for target, record in named.values()],
             methods={name: f"method-{number}" for number, name in enumerate(methods)},
             benchmarks=sorted({record.benchmark for record in records}),
@@ -115,15 +115,22 @@ def _colours(colours: Mapping[str, Colour]) -> Markup:
     )
 
 
-def _tiles(records: Sequence[Record], views: Sequence[Item]) -> list[tuple[str, str]]:
+def _tiles(records: Sequence[Record], findings: Sequence[Findings]) -> list[tuple[str, str]]:
     """A few large numbers for the beginning: number and words."""
-    lines = [line for view in views for line in view.lines]
-    judged = [line.verdict for line in lines if line.verdict is not None]
+    # Items share runs; a number that stands in several is counted once.
+    judged = {
+        (cell.hashes or (one.name, cell.row), cell.column): cell.verdict
+        for one in findings
+        for cell in one.cells
+        if cell.verdict
+    }
     tiles = []
-    if views:
-        tiles.append((str(len(views)), "item of the paper" if len(views) == 1 else "items of the paper"))
+    if findings:
+        tiles.append(
+            (str(len(findings)), "item of the paper" if len(findings) == 1 else "items of the paper")
+        )
     if judged:
-        agreeing = sum(verdict.kind == "agrees" for verdict in judged)
+        agreeing = sum(verdict == "agrees" for verdict in judged.values())
         tiles.append((f"{agreeing} / {len(judged)}", "numbers agree with the published ones"))
     tiles.append((str(len(records)), "run" if len(records) == 1 else "runs"))
     tiles.append((str(len({record.method for record in records})), "methods"))

@@ -85,7 +85,7 @@ class Display:
             left = rate * (state.iterations - state.iteration)
             self.say(
                 f"{_where(state)}: iteration {state.iteration}/{state.iterations}, {_facts(state)}, "
-                f"at most {left:.0f} s left"
+                f"about {left:.0f} s left of this task"
             )
 
     def _move(self, bar: Progress, state: State) -> None:

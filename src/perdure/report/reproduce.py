@@ -10,6 +10,7 @@ from typing import Any
 
 from perdure.config import SCALES, build
 from perdure.errors import PerdureError
+from perdure.options import option_text
 from perdure.records.record import Record
 
 ROUNDS = 4
@@ -88,10 +89,3 @@ def _needed(benchmark: str, method: str, scale: str, given: Values) -> Values:
             follows = False
         given = fewer if follows else given
     return given
-
-
-def option_text(value: object) -> str:
-    """A value as it is typed."""
-    if isinstance(value, (list, tuple)):
-        return ",".join(option_text(part) for part in value) or "()"
-    return str(value).lower() if isinstance(value, bool) or value is None else str(value)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from perdure.analysis.statistics import mean_and_sem
+from perdure.options import option_text
 from perdure.records.record import Record
 from perdure.report.charts import Tick, percent_axis
 from perdure.report.numbers import SPACE, duration, points, points_with_error, significant, size, whole
-from perdure.report.reproduce import command_of, option_text, option_values
+from perdure.report.reproduce import command_of, option_values
 
 POINTS = 100
 """At most this many points of a curve are kept; a screen shows no more."""
@@ -171,9 +172,11 @@ class Summary:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All methods on one benchmark."""
+    """All methods on one problem: a benchmark with one choice of its options."""
 
     benchmark: str
+    settings: str
+    """The benchmark's options in which it differs from other problems."""
     summaries: list[Summary]
     low: float
     high: float
@@ -186,13 +189,21 @@ class Comparison:
 
 
 def comparisons(records: Sequence[Record]) -> list[Comparison]:
-    """Means over seeds, by benchmark, best final accuracy first."""
-    benchmarks = sorted({record.benchmark for record in records})
+    """Means over seeds, by problem, best final accuracy first.
+
+    Accuracies on different problems, such as one digit and four, say nothing of who is better.
+    """
+    problems: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        options = json.dumps(record.config.get("benchmark"), sort_keys=True)
+        problems[record.benchmark][options].append(record)
     result = []
-    for benchmark in benchmarks:
-        summaries = _summaries([record for record in records if record.benchmark == benchmark])
-        low, high, ticks = percent_axis([mean.value for one in summaries for mean in (one.during, one.final)])
-        result.append(Comparison(benchmark, summaries, low, high, ticks))
+    for benchmark, groups in sorted(problems.items()):
+        for group in groups.values():
+            summaries = _summaries(group)
+            low, high, ticks = percent_axis([m.value for one in summaries for m in (one.during, one.final)])
+            settings = _distinction(group, list(groups.values()), "benchmark.")
+            result.append(Comparison(benchmark, settings, summaries, low, high, ticks))
     return result
 
 
@@ -247,13 +258,15 @@ def _bar(
     return Mean(text(mean), mean, 100 * mean / longest[name] if longest[name] else 0.0)
 
 
-def _distinction(group: Sequence[Record], rivals: Sequence[Sequence[Record]]) -> str:
-    """The options in which a group differs from others of its method, with its values."""
+def _distinction(group: Sequence[Record], rivals: Sequence[Sequence[Record]], section: str = "") -> str:
+    """The options, perhaps of one section, in which a group differs from its rivals, with its values."""
     if len(rivals) < 2:
         return ""
     mine = option_values(group[0].config)
     others = [option_values(rival[0].config) for rival in rivals]
     different = [
-        name for name, value in mine.items() if any(other.get(name, ...) != value for other in others)
+        name
+        for name, value in mine.items()
+        if name.startswith(section) and any(other.get(name, ...) != value for other in others)
     ]
     return ", ".join(f"{name.rpartition('.')[2]}{SPACE}{option_text(mine[name])}" for name in different)

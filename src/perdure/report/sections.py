@@ -161,7 +161,7 @@ def items(
 
     `records` has id and record of the runs on the page, by hash.
     """
-    half = reach([gap for one in findings for cell in one.cells if (gap := difference(cell)) is not None])
+    half = reach([gap for one in findings for gap in _gaps(one)])
     return [_item(one, records, identities, half) for one in findings], half
 
 
@@ -170,6 +170,13 @@ def difference(cell: Cell) -> float | None:
     if cell.ours is None or cell.published is None:
         return None
     return cell.ours.mean - cell.published.mean
+
+
+def _gaps(findings: Findings) -> list[float]:
+    """All differences, where they mean something."""
+    if findings.scale == "smoke":
+        return []
+    return [gap for cell in findings.cells if (gap := difference(cell)) is not None]
 
 
 def verdict_of(text: str) -> Verdict | None:
@@ -189,7 +196,7 @@ def _item(
     half: float,
 ) -> Item:
     identity = identities.new("item", findings.name)
-    gaps = [gap for cell in findings.cells if (gap := difference(cell)) is not None]
+    gaps = _gaps(findings)
     verdicts = [verdict for cell in findings.cells if (verdict := verdict_of(cell.verdict)) is not None]
     typical = statistics.median(abs(gap) for gap in gaps) if gaps else None
     agreeing = sum(verdict.kind == "agrees" for verdict in verdicts)

@@ -81,12 +81,13 @@ def findings_table(findings: Findings) -> Table:
 
 
 def number_text(value: Number | None) -> str:
-    """Mean ± SEM (n)."""
+    """Mean ± SEM (n), without n where it is not known."""
     if value is None:
         return ""
     digits = ".2f" if abs(value.mean) >= 1 else ".3g"  # importances are far smaller than percentages
     error = "" if value.sem is None else f" ± {value.sem:{digits}}"
-    return f"{value.mean:{digits}}{error} ({value.n})"
+    count = f" ({value.n})" if value.n else ""
+    return f"{value.mean:{digits}}{error}{count}"
 
 
 def finding_table(finding: Finding) -> Table:
