@@ -184,6 +184,7 @@ def test_dimension_per_step_respects_lengths():
         hidden[:, step, : step + 1] = torch.randn(50, step + 1, generator=source, dtype=torch.float64)
     hidden[torch.arange(4) >= lengths[:, None]] = 0
     states = States(Kind.TAGS, hidden, None, lengths, lengths)
+    assert states.running() == [50, 50, 50, 1]
     assert dimension_per_step(states, 1.0) == [1, 2, 3]  # at step 4 one sequence alone does not vary
     assert dimension_during(states, "last", 1.0) == 4  # 49 times three dimensions, once four
     with pytest.raises(PerdureError, match="Elman"):

@@ -188,6 +188,14 @@ def test_dimensionality_per_step(runs, method):
             assert finding.rows[step][task + 1] == reached
 
 
+def test_few_sequences_are_counted_beside_their_dimensions(runs):
+    finding = look(runs, "online-ewc", "dimensionality", samples=4)
+    assert finding.columns[-3:] == [f"task {task}, sequences" for task in (1, 2, 3)]
+    assert column(finding, -1) == [4] * 7
+    assert max(column(finding, 1)) <= 3
+    assert not any("sequences" in name for name in look(runs, "online-ewc", "dimensionality").columns)
+
+
 @pytest.mark.parametrize("method", ["online-ewc", "masking"])
 def test_dimensionality_pooled(runs, method):
     finding = look(runs, method, "dimensionality", pooled="output", samples=None, threshold="0.9")

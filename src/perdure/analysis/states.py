@@ -41,6 +41,10 @@ class States:
         """Number of time steps T."""
         return self.hidden.shape[1]
 
+    def running(self) -> list[int]:
+        """Number of sequences that have not ended, at each step [T]."""
+        return [int((self.lengths > step).sum()) for step in range(self.steps)]
+
     def at(self, step: int) -> Tensor:
         """h_t of the sequences that are still running at a step (from 0): [n_t, H]."""
         return self.hidden[self.lengths > step, step]

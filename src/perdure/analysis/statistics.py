@@ -25,7 +25,7 @@ MARGIN = 0.5
 
 @dataclass(frozen=True)
 class Number:
-    """A mean over n seeds (0: not known) with its standard error (None where n is 1 or none was published)."""
+    """A mean over n seeds (0: not known) and its standard error (None where n is 1 or none was published)."""
 
     mean: float
     sem: float | None = None

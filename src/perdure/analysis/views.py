@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from perdure.analysis import choices, theory
@@ -27,17 +28,30 @@ def dimensionality(run: OpenedRun, options: choices.Dimensionality) -> Finding:
     if options.pooled != "no":
         return _pooled(run, options, options.pooled)
     phase = run.phase(options.after)
-    courses_of = {
-        f"task {task + 1}": dimension_per_step(
-            run.states(phase, task, options.samples, _layer(run, options)),
-            options.threshold,
-            kernel=options.kernel,
-        )
+    states = {
+        f"task {task + 1}": run.states(phase, task, options.samples, _layer(run, options))
         for task in run.learnt(phase)
+    }
+    found = {
+        name: dimension_per_step(each, options.threshold, kernel=options.kernel)
+        for name, each in states.items()
     }
     how = " (cosine kernel)" if options.kernel else ""
     title = f"{run.title}: dimensions that explain {100 * options.threshold:g} % of the variance of h_t{how}"
-    return beside(title, "step", courses_of, "dimensions")
+    finding = beside(title, "step", found, "dimensions")
+    return _with_counts(finding, {name: each.running() for name, each in states.items()}, run.width())
+
+
+def _with_counts(finding: Finding, running: Mapping[str, list[int]], units: int) -> Finding:
+    """N sequences span at most n - 1 dimensions, so where there are few the table says how many there are."""
+    steps = range(len(finding.rows))
+    lefts = [[*counts, *(0 for _ in steps)] for counts in running.values()]  # tasks end at different steps
+    if all(left[step] > units for left in lefts for step in steps):
+        return finding
+    columns = [*finding.columns, *(f"{name}, sequences" for name in running)]
+    rows = [[*row, *(left[step] for left in lefts)] for step, row in enumerate(finding.rows)]
+    title = f"{finding.title}; n sequences have at most n - 1"
+    return replace(finding, title=title, columns=columns, rows=rows)
 
 
 def _pooled(run: OpenedRun, options: choices.Dimensionality, moment: Moment) -> Finding:
@@ -73,7 +87,7 @@ def importance(run: OpenedRun, options: choices.Importance) -> Finding:
     keeper = keeper_of(run.learner)
     rows: list[list[Value]] = []
     if keeper is None:
-        what = "empirical Fisher of each task after its phase"
+        what = "empirical Fisher of each task after its phase, over the weights that it uses"
         columns = ["task", "recurrent", "readout"]
         for task in range(run.learner.network.tasks):
             phase = run.phase_of(task)
