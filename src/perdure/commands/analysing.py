@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perdure.commands.showing import warn
 from perdure.commands.words import check_names, parse
 from perdure.errors import PerdureError
 
@@ -89,8 +89,7 @@ def _findings(
     for name in names:
         folder = find_run(runs, name)
         record = folder.record()
-        for warning in folder.warnings:
-            print(warning, file=sys.stderr)
+        warn(folder.warnings)
         if record is None:
             raise PerdureError(f"Run {folder.path.name} is not finished; only finished runs are analysed.")
         found.append(analysis(folder, record, options))

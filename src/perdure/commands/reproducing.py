@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.commands.words import check_names, choice, parse, use_data_folder, whole_number
+from perdure.commands.showing import warn
+from perdure.commands.words import check_names, choice, device, parse, use_data_folder, whole_number
 from perdure.errors import PerdureError
 
 if TYPE_CHECKING:
@@ -26,12 +27,13 @@ perdure reproduce NAME ... | all: run what an item of the paper needs, print its
   --workers N          processes, of one thread each (default: one for each core)
   --runs DIR           folder of records, findings and figures (default: runs)
   --data DIR           folder of raw data (default: PERDURE_DATA, or the user's cache)
+  --device DEVICE      auto, cpu or cuda (default: auto)
   --plan               only say how many runs it takes and how long
 
 Runs that are there already are not made again; a command that was stopped continues where it was.
 """
 
-OPTIONS = ("scale", "seeds", "workers", "runs", "data", "plan")
+OPTIONS = ("scale", "seeds", "workers", "runs", "data", "device", "plan")
 
 
 def reproducing(words: list[str]) -> int:
@@ -58,10 +60,11 @@ def reproducing(words: list[str]) -> int:
     from perdure.paper.plan import plan
 
     work = plan(chosen, scale, seeds, runs)
-    costs = _announce(work, workers, scale)
+    where = device(read.options)
+    costs = _announce(work, workers, scale, where)
     if "plan" in read.options:
         return 0
-    records = _run(work, costs, runs, workers)
+    records = _run(work, costs, runs, workers, where)
     return _evaluate(chosen, scale, seeds, runs, records)
 
 
@@ -104,17 +107,16 @@ def _fault(config: Config) -> PerdureError | None:
     return None
 
 
-def _announce(work: Plan, workers: int, scale: str) -> Mapping[str, float]:
+def _announce(work: Plan, workers: int, scale: str, where: str) -> Mapping[str, float]:
     """How much there is to do, and for how long; returns the seconds of each missing run, if measured."""
-    for warning in work.warnings:
-        print(warning, file=sys.stderr)
+    warn(work.warnings)
     print(f"{len(work.configs)} runs, {len(work.found)} of them finished already.", file=sys.stderr)
     costs: Mapping[str, float] = {}
     if work.missing and scale != "smoke":
         from perdure.paper.plan import estimate
         from perdure.report.numbers import duration
 
-        costs = estimate(work)
+        costs = estimate(work, where)
         seconds = sum(costs.values())
         print(
             f"The other {len(work.missing)} take about {duration(seconds)} of one core, so "
@@ -126,7 +128,7 @@ def _announce(work: Plan, workers: int, scale: str) -> Mapping[str, float]:
     return costs
 
 
-def _run(work: Plan, costs: Mapping[str, float], runs: Path, workers: int) -> dict[str, Record]:
+def _run(work: Plan, costs: Mapping[str, float], runs: Path, workers: int, where: str) -> dict[str, Record]:
     """Run what is missing, the longest first, so that no long one is left over; all records by hash."""
     from perdure.commands.executing import execute
     from perdure.report.board import Board
@@ -136,7 +138,7 @@ def _run(work: Plan, costs: Mapping[str, float], runs: Path, workers: int) -> di
     if missing:
         labels = [f"{config.benchmark.name} {config.method} seed {config.seed}" for config in missing]
         with Board(labels) as board:
-            done = execute(missing, runs, workers=workers, device="cpu", board=board)
+            done = execute(missing, runs, workers=workers, device=where, board=board)
         records |= {each.record.hash: each.record for each in done}
     return records
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perdure.commands.showing import plot
-from perdure.commands.words import Words, check_names, choice, parse, use_data_folder, whole_number
+from perdure.commands.words import Words, check_names, choice, device, parse, use_data_folder, whole_number
 from perdure.errors import PerdureError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def running(words: list[str]) -> int:
         configs,
         Path(read.options.get("runs", "runs")),
         workers=whole_number(read.options, "workers", 1, 1),
-        device=_device(choice(read.options, "device", ("auto", "cpu", "cuda"), "auto")),
+        device=device(read.options),
         force="force" in read.options,
         save_every=whole_number(read.options, "save-every", 20, 0),
     )
@@ -111,16 +111,6 @@ def _configs(read: Words, scale: str) -> list[Config]:
         if name not in GENERAL
     }
     return [build(*read.positional, scale=scale, seed=seed, **values) for seed in seeds]
-
-
-def _device(name: str) -> str:
-    import torch
-
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if name == "cuda" and not torch.cuda.is_available():
-        raise PerdureError("--device cuda: no CUDA device was found; use --device cpu.")
-    return name
 
 
 def _print(done: list[Done], read: Words) -> None:

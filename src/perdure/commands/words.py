@@ -120,3 +120,15 @@ def use_data_folder(words: Words) -> None:
     if not Path(folder).is_dir():
         raise PerdureError(f"--data: '{folder}' is no folder.")
     os.environ["PERDURE_DATA"] = folder
+
+
+def device(options: Mapping[str, str]) -> str:
+    """The device that --device names: cpu or cuda."""
+    name = choice(options, "device", ("auto", "cpu", "cuda"), "auto")
+    import torch
+
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and not torch.cuda.is_available():
+        raise PerdureError("--device cuda: no CUDA device was found; use --device cpu.")
+    return name

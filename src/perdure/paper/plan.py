@@ -52,7 +52,7 @@ def plan(items: Mapping[str, Item], scale: str, seeds: Mapping[str, int], runs: 
     return work
 
 
-def estimate(work: Plan) -> dict[str, float]:
+def estimate(work: Plan, device: str = "cpu") -> dict[str, float]:
     """Seconds of one core that each missing run takes, about, by hash.
 
     A setting with finished seeds takes as long as these did. For the others a few iterations of the first
@@ -65,7 +65,7 @@ def estimate(work: Plan) -> dict[str, float]:
             seconds.setdefault(_setting(config), []).append(work.found[config.hash].seconds)
     for config in work.missing:
         if _setting(config) not in seconds:
-            seconds[_setting(config)] = [_measured(config)]
+            seconds[_setting(config)] = [_measured(config, device)]
     return {config.hash: statistics.mean(seconds[_setting(config)]) for config in work.missing}
 
 
@@ -74,11 +74,12 @@ def _setting(config: Config) -> str:
     return replace(config, seed=0).hash
 
 
-def _measured(config: Config) -> float:
+def _measured(config: Config, device: str) -> float:
     """Seconds of all iterations of all phases, if each takes as long as the first few."""
     tasks, learner = assemble(config)
-    data, chance = on_device(tasks, "cpu"), chance_of(config)
-    phase = Phase(learner, newborn(learner, chance), learner.phases[0], data, config.training, chance)
+    data, chance = on_device(tasks, device), chance_of(config)
+    knowledge = newborn(learner, chance).to(device)
+    phase = Phase(learner, knowledge, learner.phases[0], data, config.training, chance)
     times = []
     for _ in range(STEPS):
         begun = time.perf_counter()
