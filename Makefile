@@ -6,7 +6,7 @@ BIN = $(VENV)/bin
 .PHONY: help demo test check browser bench results clean
 
 help:
-	@echo "make demo    set up, run Table 1 of the paper with one seed, write a report (ten minutes, by estimate)"
+	@echo "make demo    set up, run Table 1 of the paper with one seed, write a report (13 minutes on 2 cores)"
 	@echo "make test    set up, check style and types, run all tests"
 	@echo "make bench   set up, measure speed as ratios (one thread, a quiet machine)"
 	@echo "make results set up, run Tables 1 and 2 of the paper with five seeds (hours)"
