@@ -46,7 +46,7 @@ def run(
         return Done(record, folder.path, True, folder.warnings)
     tasks, learner = assemble(config, habits.building)
     writable(runs)
-    with folder.locked(config), _threads(habits.threads):
+    with folder.locked(config), threads(habits.threads):
         record = folder.record()  # another process may have finished it by now
         if record is not None and not force:
             return Done(record, folder.path, True, folder.warnings)
@@ -77,14 +77,14 @@ def _carry_out(
 
 
 @contextmanager
-def _threads(count: int) -> Iterator[None]:
+def threads(count: int) -> Iterator[None]:
     """Torch with this many threads, and as before afterwards."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
+    before = torch.get_numthreads()
+    torch.set_numthreads(count)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_numthreads(before)
 
 
 def assemble(config: Config, watch: Watch = quiet) -> tuple[list[Task], Learner]:

@@ -14,7 +14,7 @@ from perdure.learning.phase import Phase
 from perdure.paper.item import Item
 from perdure.records.record import Record
 from perdure.records.store import RunFolder
-from perdure.run import assemble, chance_of, on_device
+from perdure.run import assemble, chance_of, on_device, threads
 
 STEPS = 4
 """Iterations that are timed for an estimate; the first is left out."""
@@ -81,8 +81,9 @@ def _measured(config: Config, device: str) -> float:
     knowledge = newborn(learner, chance).to(device)
     phase = Phase(learner, knowledge, learner.phases[0], data, config.training, chance)
     times = []
-    for _ in range(STEPS):
-        begun = time.perf_counter()
-        phase.step()
-        times.append(time.perf_counter() - begun)
+    with threads(1):  # as a run has
+        for _ in range(STEPS):
+            begun = time.perf_counter()
+            phase.step()
+            times.append(time.perf_counter() - begun)
     return statistics.median(times[1:]) * config.training.iterations * len(learner.phases)
