@@ -79,12 +79,12 @@ def _carry_out(
 @contextmanager
 def threads(count: int) -> Iterator[None]:
     """Torch with this many threads, and as before afterwards."""
-    before = torch.get_numthreads()
-    torch.set_numthreads(count)
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
     try:
         yield
     finally:
-        torch.set_numthreads(before)
+        torch.set_num_threads(before)
 
 
 def assemble(config: Config, watch: Watch = quiet) -> tuple[list[Task], Learner]:
