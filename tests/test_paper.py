@@ -122,7 +122,7 @@ def test_pairs_are_paired_by_seed_and_ordered_by_the_rule():
     assert found["wrong", "high"].order == "the other way round"
     assert found["new", "high"].order == ""  # nothing published: ours decide who is first
     assert order_summary(pairs) == (
-        "By final accuracy, of 6 pairs of methods 2 are ordered as published, "
+        "Pairs of methods by final accuracy: 2 of 6 ordered as published, "
         "1 too close to call (1 of them in the paper too), "
         "3 the other way round (wrong / low, wrong / high, wrong / near)."
     )

@@ -76,7 +76,7 @@ def order_summary(pairs: Sequence[Pair]) -> str:
     alike = sum(abs(published.mean) <= MARGIN for published in close if published)
     swapped = [f"{pair.first} / {pair.second}" for pair in judged if pair.order == "the other way round"]
     return (
-        f"By {COLUMN} accuracy, of {len(judged)} pairs of methods {kept} are ordered as published, "
+        f"Pairs of methods by {COLUMN} accuracy: {kept} of {len(judged)} ordered as published, "
         + (f"{len(close)} too close to call ({alike} of them in the paper too), " if close else "")
         + (
             f"{len(swapped)} the other way round ({', '.join(swapped)})."
