@@ -48,9 +48,9 @@ class _Transfer(Item):
             for record in (results.of(EWC.setting)[0], results.of(HNET.setting)[0])
         )
         for axes, title, finding in (
-            (first, "Online EWC: similarity of read-out subspaces", readout(ewc, choices.Readout())),
-            (second, "HNET: distance of embeddings", embeddings(hnet, choices.Embeddings())),
-            (third, "HNET: distance of weights", embeddings(hnet, choices.Embeddings(of="weights"))),
+            (first, "Online EWC: read-out subspaces", readout(ewc, choices.Readout())),
+            (second, "HNET: embeddings", embeddings(hnet, choices.Embeddings())),
+            (third, "HNET: generated weights", embeddings(hnet, choices.Embeddings(of="weights"))),
         ):
             assert finding.draw is not None
             finding.draw(axes)
