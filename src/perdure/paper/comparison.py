@@ -82,7 +82,7 @@ class Comparison(Item):
         for axes, column in ((left, "during"), (right, "final")):
             draw_column(axes, [cell for cell in cells if cell.column == column])
             axes.set_title(column)
-        left.invert_yaxis()
+        left.set_ylim(len(self.rows) - 0.5, -0.5)  # the first row at the top, none at an edge
         figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8)
         caption = "Accuracy in percent, mean and standard error over seeds; hollow: published."
         return Drawn("comparison", self.title, caption, figure)

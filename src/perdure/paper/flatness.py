@@ -69,6 +69,7 @@ class _Flatness(Item):
                 label=setting.label,
             )
         axes.set(xlabel="after task", ylabel="mean Fisher", yscale="log")
+        axes.set_xticks(range(1, len(numbers) + 1))
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
         caption = "Mean of the diagonal empirical Fisher; for Online EWC the sum over all tasks so far."

@@ -138,6 +138,7 @@ def _form(form: _Form, results: Results) -> tuple[list[Cell], Drawn]:
                 if cell not in cells:  # the shortest input is in both lists
                     cells.append(cell)
     third.set(xlabel="input length i", ylabel="mean importance")
+    third.set_xticks(form.lengths[scale])
     third.set_title("Importance of recurrent weights", fontsize=10)
     third.grid(alpha=0.3)
     third.legend(fontsize=8)

@@ -8,8 +8,8 @@ ITEM = Comparison(
     title="Padded Copy and Pattern Manipulation",
     source="Table 2 (tab:copy:results:i25_xor), n = 5",
     about=(
-        "A longer silence before recall (i = 25) hardly hurts Online EWC; more computation, r permutations "
-        "XORed together, does. HNET is affected less."
+        "In the paper a longer silence before recall (i = 25) hardly hurts Online EWC; more computation, r "
+        "permutations XORed together, does. HNET is affected less."
     ),
     rows=(
         row("HNET, padded i = 25", "padded-copy", "hnet", (100.0, 0.0), (100.0, 0.0), n=5),
