@@ -108,6 +108,13 @@ def test_methods_are_means_over_seeds(runs, tree):
     assert row[7] == " ".join(size(kept).split())
 
 
+def test_what_was_run_most_comes_first(runs):
+    rare = record("si", 0, benchmark="a rare one")
+    ids = [name for name in Tree(page([rare, *runs], [], "T")).ids if name.startswith("run-")]
+    assert rare.hash not in ids[0]
+    assert comparisons([rare, *runs])[0].benchmark == "permuted-copy"
+
+
 def test_methods_are_compared_on_the_same_problem_only():
     made = [record(method, 0, benchmark="smnist") for method in ("si", "hnet")]
     for run, digits in zip(made, (1, 4), strict=True):

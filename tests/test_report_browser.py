@@ -204,7 +204,8 @@ def test_nasty_runs_are_shown_as_text(page, runs):
 
 
 def test_values_appear_under_the_pointer_and_by_arrow_keys(page, runs):
-    first = sorted(runs, key=lambda one: (one.benchmark, one.method, one.seed, one.hash))[0]
+    usual = [one for one in runs if one.benchmark == "permuted-copy"]  # what was run most comes first
+    first = min(usual, key=lambda one: (one.method, one.seed))
     left, top, width, height = rectangle(page, "#detail .heat tbody td")
     page.point(left + width / 2, top + height / 2)
     assert f"{first.accuracy[0][0]:.2f} %" in tip(page)

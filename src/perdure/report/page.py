@@ -48,7 +48,10 @@ def write_page(path: Path, records: Sequence[Record], findings: Sequence[Finding
 def page(records: Sequence[Record], findings: Sequence[Findings], title: str) -> str:
     """The report as text. The same records and findings make the same text."""
     identities = Identities()
-    records = sorted(records, key=lambda one: (one.benchmark, one.method, one.seed, one.hash))
+    counts = Counter(record.benchmark for record in records)  # what was run most comes first
+    records = sorted(
+        records, key=lambda one: (-counts[one.benchmark], one.benchmark, one.method, one.seed, one.hash)
+    )
     named = {record.hash: (identities.new("run", record.hash), record) for record in records}
     views, half = items(findings, named, identities)
     methods = sorted({record.method for record in records})

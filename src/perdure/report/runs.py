@@ -189,7 +189,7 @@ class Comparison:
 
 
 def comparisons(records: Sequence[Record]) -> list[Comparison]:
-    """Means over seeds, by problem, best final accuracy first.
+    """Means over seeds, by problem, best final accuracy first; the problem with the most rivals comes first.
 
     Accuracies on different problems, such as one digit and four, say nothing of who is better.
     """
@@ -198,13 +198,13 @@ def comparisons(records: Sequence[Record]) -> list[Comparison]:
         options = json.dumps(record.config.get("benchmark"), sort_keys=True)
         problems[record.benchmark][options].append(record)
     result = []
-    for benchmark, groups in sorted(problems.items()):
+    for benchmark, groups in problems.items():
         for group in groups.values():
             summaries = _summaries(group)
             low, high, ticks = percent_axis([m.value for one in summaries for m in (one.during, one.final)])
             settings = _distinction(group, list(groups.values()), "benchmark.")
             result.append(Comparison(benchmark, settings, summaries, low, high, ticks))
-    return result
+    return sorted(result, key=lambda one: (-len(one.summaries), one.benchmark))
 
 
 def _summaries(records: Sequence[Record]) -> list[Summary]:
