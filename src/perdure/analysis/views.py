@@ -39,11 +39,13 @@ def dimensionality(run: OpenedRun, options: choices.Dimensionality) -> Finding:
     how = " (cosine kernel)" if options.kernel else ""
     title = f"{run.title}: dimensions that explain {100 * options.threshold:g} % of the variance of h_t{how}"
     finding = beside(title, "step", found, "dimensions")
-    return _with_counts(finding, {name: each.running() for name, each in states.items()}, run.width())
+    return _with_counts(
+        finding, {name: each.running() for name, each in states.items()}, run.width(_layer(run, options))
+    )
 
 
 def _with_counts(finding: Finding, running: Mapping[str, list[int]], units: int) -> Finding:
-    """N sequences span at most n - 1 dimensions, so where there are few the table says how many there are."""
+    """Where sequences are few the table says how many: n of them span at most n - 1 dimensions."""
     steps = range(len(finding.rows))
     lefts = [[*counts, *(0 for _ in steps)] for counts in running.values()]  # tasks end at different steps
     if all(left[step] > units for left in lefts for step in steps):

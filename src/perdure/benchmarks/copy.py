@@ -111,13 +111,6 @@ class PaddedCopy(PermutedCopy):
     i: PositiveInt = 25
     """Steps of the input phase."""
 
-    @property
-    def differs(self) -> str:
-        """The published call of HNET forgets the permutations."""
-        return (
-            "Padded Copy: tasks are permuted; those of the published call of HNET are not, so all are alike."
-        )
-
 
 class PatternManipulation(_CopyFamily):
     """The pattern XORed with r time permutations of itself, drawn one after the other."""

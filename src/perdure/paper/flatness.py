@@ -56,7 +56,7 @@ class _Flatness(Item):
                         setting.label,
                         f"after task {task + 1}",
                         numbers[-1],
-                        command=f"perdure reproduce flatness --scale {results.scale} --seeds {results.seeds}",
+                        command=results.command("flatness"),
                         hashes=tuple(record.hash for record in results.of(setting)),
                     )
                 )

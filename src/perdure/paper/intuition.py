@@ -82,7 +82,9 @@ class _Intuition(Item):
             f"{form.title} {max(form.lengths[scale])} ({max(form.lengths['paper'])})" for form in FORMS
         )
         cuts = "" if scale == "paper" else f"Longest inputs (in the paper): {', '.join(lengths)}."
-        return f"{super().differs(scale)} {cuts} Bars are SEM, the paper's SD.".replace("  ", " ")
+        return " ".join(
+            part for part in (super().differs(scale), cuts, "Bars are SEM, the paper's SD.") if part
+        )
 
     def seeds(self, scale: str) -> int:
         """Few: each is many runs."""
@@ -129,7 +131,7 @@ def _form(form: _Form, results: Results) -> tuple[list[Cell], Drawn]:
         )
         for setting, number in zip(settings, numbers, strict=True):
             hashes = tuple(record.hash for record in results.of(setting))
-            command = f"perdure reproduce intuition --scale {scale} --seeds {results.seeds}"
+            command = results.command("intuition")
             for column, value in (
                 (f"mean importance, {form.title}", number),
                 ("accuracy (%)", results.number(setting, "final")),

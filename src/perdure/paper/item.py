@@ -73,6 +73,10 @@ class Results:
     records: Mapping[str, Record]
     """By the config's hash."""
 
+    def command(self, name: str) -> str:
+        """The command that makes all of an item."""
+        return f"perdure reproduce {name} --scale {self.scale} --seeds {self.seeds}"
+
     def of(self, setting: Setting) -> list[Record]:
         """The records of a setting, seed after seed."""
         return [self.records[setting.config(self.scale, seed).hash] for seed in range(self.seeds)]

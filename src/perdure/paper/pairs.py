@@ -30,14 +30,10 @@ def pairs_of(rows: Sequence[Row], results: Results) -> list[Pair]:
 
 def _ranked(one: Row, other: Row, results: Results) -> tuple[Row, Row]:
     """By the published means, or by ours where these are missing or equal."""
-    published = [row.published.get(COLUMN) for row in (one, other)]
-    first, second = (
-        published[0].mean if published[0] else math.nan,
-        published[1].mean if published[1] else math.nan,
-    )
-    if math.isnan(first - second) or first == second:
-        first, second = (results.number(row.setting, COLUMN).mean for row in (one, other))
-    return (one, other) if first >= second else (other, one)
+    means = [row.published[COLUMN].mean for row in (one, other) if COLUMN in row.published]
+    if len(set(means)) < 2:
+        means = [results.number(row.setting, COLUMN).mean for row in (one, other)]
+    return (one, other) if means[0] >= means[1] else (other, one)
 
 
 def _pair(first: Row, second: Row, results: Results) -> Pair:

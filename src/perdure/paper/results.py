@@ -35,7 +35,7 @@ def evaluate(name: str, item: Item, results: Results) -> tuple[Findings, list[Dr
         about=item.about,
         scale=results.scale,
         differs=item.differs(results.scale),
-        command=f"perdure reproduce {name} --scale {results.scale} --seeds {results.seeds}",
+        command=results.command(name),
         cells=cells,
         drawings=[Drawing(each.title, each.caption, picture(each.figure, "svg").decode()) for each in drawn],
         seconds=sum(record.seconds for record in used.values()),

@@ -87,7 +87,7 @@ def _cells(tasks: str, reduced: Sequence[Reduction], results: Results) -> list[C
         "accuracy with all dimensions (%)": [one.whole for one in reduced],
     }
     row = f"after {tasks}" + (" (at least)" if None in needed else "")
-    command = f"perdure reproduce supervised --scale {results.scale} --seeds {results.seeds}"
+    command = results.command("supervised")
     hashes = tuple(record.hash for record in results.of(EWC))
     return [
         Cell(row, column, over_seeds([float(v) for v in values], tasks, column), None, "", command, hashes)

@@ -11,6 +11,7 @@ ITEM = Comparison(
         "In the paper a longer silence before recall (i = 25) hardly hurts Online EWC; more computation, r "
         "permutations XORed together, does. HNET is affected less."
     ),
+    note="Padded Copy: tasks are permuted; those of the published call of HNET are not, so all are alike.",
     rows=(
         row("HNET, padded i = 25", "padded-copy", "hnet", (100.0, 0.0), (100.0, 0.0), n=5),
         row("Online EWC, padded i = 25", "padded-copy", "online-ewc", (97.94, 0.09), (97.89, 0.10), n=5),
