@@ -12,8 +12,8 @@ x = chance.normal(size=(200, 30, 3)).astype(np.float32)
 labels = (x[:, :5, 0].sum(1) > 0).astype(int)
 data = perdure.Sequences(perdure.Kind.LABEL, x, labels, lengths)
 
-network = perdure.Network(perdure.Architecture(cell="gru", hidden=(16,)), inputs=3, outputs=[2])
-weights = perdure.initialise(network.layout, network.architecture, perdure.generator(0, "weights"))
+network = perdure.Network(perdure.Recurrent(cell="gru", hidden=(16,)), inputs=3, outputs=[2])
+weights = perdure.initialise(network.layout, perdure.generator(0, "weights"))
 for estimator in ("empirical", "exact"):
     values = perdure.fisher(network, weights, data, estimator=estimator)
     mean = values["recurrent.0.weight_hh"].mean()

@@ -11,9 +11,10 @@ from torch import nn
 from torch.nn import functional
 
 from perdure.benchmarks.task import Kind, Sequences
+from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.fisher import fisher
 from perdure.networks.initialise import initialise
-from perdure.networks.network import Architecture, Network
+from perdure.networks.network import Network
 from perdure.randomness import generator
 from performance.clock import Job, line, seconds
 
@@ -83,9 +84,9 @@ def report() -> list[bool]:
     """Print the memory that a Fisher of many samples takes, and the speed-ups."""
     results = [memory()]  # first, while the process is still small
     for case in CASES:
-        architecture = Architecture(cell=case.cell, hidden=(case.units,))
+        architecture = Recurrent(cell=case.cell, hidden=(case.units,))
         network = Network(architecture, case.inputs, (case.outputs,))
-        weights = initialise(network.layout, architecture, generator(0, "weights"))
+        weights = initialise(network.layout, generator(0, "weights"))
         data = data_of(case, case.samples)
         times = seconds({"loop": loop(case), "ours": lambda: fisher(network, weights, data)}, rounds=7)  # noqa: B023
         ours, theirs = times["ours"] / case.samples, times["loop"] / LOOPED
@@ -97,9 +98,9 @@ def report() -> list[bool]:
 def memory() -> bool:
     """Peak memory of a Fisher of 600 long sequences (several passes), above what was in use before."""
     case = Case("", "lstm", Kind.LABEL, 4, 256, 117, 2, 0, 0)
-    architecture = Architecture(cell="lstm", hidden=(case.units,))
+    architecture = Recurrent(cell="lstm", hidden=(case.units,))
     network = Network(architecture, case.inputs, (case.outputs,))
-    weights = initialise(network.layout, architecture, generator(0, "weights"))
+    weights = initialise(network.layout, generator(0, "weights"))
     data = data_of(case, 600)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     fisher(network, weights, data)

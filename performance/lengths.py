@@ -10,11 +10,11 @@ import numpy as np
 
 from perdure.benchmarks.task import Sequences, Task
 from perdure.config import build
-from perdure.learning.learner import newborn
-from perdure.learning.phase import Phase
+from perdure.learning.engine import begin_phase
+from perdure.learning.learner import init
 from perdure.run import assemble, on_device
 from performance.clock import Job, line, seconds
-from performance.training import chance
+from performance.training import generators
 
 LONGEST = 117
 """Steps of the longest digit, to which the original pads all."""
@@ -42,7 +42,8 @@ def iteration(change: Callable[[Sequences], Sequences]) -> Job:
     config = build("smnist", "fine-tuning", scale="paper", **values)
     tasks, learner = assemble(config)
     changed = [Task(t.name, t.outputs, change(t.train), t.val, t.test) for t in tasks]
-    phase = Phase(learner, newborn(learner, chance), [0], on_device(changed, "cpu"), config.training, chance)
+    data = on_device(changed, "cpu")
+    phase = begin_phase(learner, init(learner), [0], data, config.training, generators)
     return phase.step
 
 

@@ -9,7 +9,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from perdure.config import Config, build
-from perdure.learning.learner import Learner, newborn
+from perdure.hooks import Step
+from perdure.learning.engine import begin_phase, outputs_of
+from perdure.learning.learner import Learner, grow, init
 from perdure.learning.phase import Phase
 from perdure.learning.splits import Splits
 from perdure.randomness import generator
@@ -17,7 +19,7 @@ from perdure.run import assemble, on_device
 from performance.clock import Job, line, seconds
 
 
-def chance(*role: object) -> torch.Generator:
+def generators(*role: object) -> torch.Generator:
     """Generators of seed 0."""
     return generator(0, *role)
 
@@ -33,12 +35,13 @@ def setting(method: str, **values: Any) -> tuple[Config, list[Splits], Learner]:
 def phase(method: str, old_tasks: int = 0, **values: Any) -> Phase:
     """A phase at paper size, after `old_tasks` tasks whose training is cut to one iteration each."""
     config, data, learner = setting(method, **values)
-    knowledge = newborn(learner, chance)
+    state = init(learner)
     for task in range(old_tasks):
-        one = Phase(learner, knowledge, [task], data, config.training, chance)
+        one = begin_phase(learner, state, [task], data, config.training, generators)
         one.step()
-        knowledge = one.finish()
-    return Phase(learner, knowledge, learner.phases[old_tasks], data, config.training, chance)
+        state = one.finish()
+    tasks = learner.phases(len(data))[old_tasks]
+    return begin_phase(learner, state, tasks, data, config.training, generators)
 
 
 def by_hand() -> Job:
@@ -75,15 +78,16 @@ def by_hand() -> Job:
 
 def regulariser(tasks: int) -> Job:
     """The hypernetwork's penalty and its gradient in the last of many tasks, one old task per step."""
-    few = {"benchmark.tasks": tasks, "penalties.generated.sample": 1, "network.heads": "single"}
+    few = {"benchmark.tasks": tasks, "penalties.hnet-regulariser.sample": 1, "network.heads": "single"}
     config, data, learner = setting("hnet", **few)
-    last = Phase(learner, newborn(learner, chance), [tasks - 1], data, config.training, chance)
-    term = last.terms["generated"]
+    outputs = outputs_of(data[:-1])
+    state = grow(learner, init(learner), outputs, generators)
+    last = begin_phase(learner, state, [tasks - 1], data, config.training, generators)
+    term = last.terms["hnet-regulariser"]
+    now = Step(0, last.active, {}, {}, {}, {}, last.optimiser.would_move)
 
     def step() -> None:
-        loss = term.loss(last.active, [])
-        assert loss is not None
-        loss.backward()
+        term.losses(now)["hnet-regulariser"].backward()
 
     return step
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from perdure.learning.tables import tables
 
 from helpers import Memory, sequences
 from perdure.benchmarks.task import Kind, Sequences, Task, check_tasks
@@ -16,7 +17,6 @@ from perdure.learning.evaluate import evaluate, weighted_f1
 from perdure.learning.learner import Learner
 from perdure.learning.phase import Phase
 from perdure.learning.splits import Splits
-from perdure.learning.tables import tables
 from perdure.learning.training import Training
 from perdure.networks.batch import Data
 from perdure.networks.network import Architecture, Network

@@ -3,8 +3,10 @@
 The public names, imported when they are first used (torch takes a second to load):
 
 - `build(benchmark, method, scale=..., seed=...)` makes a config; `perdure.run.run(config)` runs it;
-- `Architecture`, `Network`, `initialise` and `fisher` work on any sequences;
-- `Kind`, `Sequences`, `Task` describe data; `tasks_from` and `save_tasks` bring one's own.
+- `Recurrent`, `Network`, `initialise` and `fisher` work on any sequences;
+- `Kind`, `Sequences`, `Task` describe data; `tasks_from` and `save_tasks` bring one's own;
+- `Penalty`, `Rehearsal`, `Term`, `Step`, `WeightSource`, `Cell`, `Architecture`, `Benchmark`, `Method` are what
+  pieces of one's own are made of; `register` and `load_plugin` make them known.
 """
 
 from __future__ import annotations
@@ -15,28 +17,56 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from perdure.benchmarks.arrays import save_tasks as save_tasks
     from perdure.benchmarks.arrays import tasks_from as tasks_from
+    from perdure.benchmarks.task import Benchmark as Benchmark
     from perdure.benchmarks.task import Kind as Kind
     from perdure.benchmarks.task import Sequences as Sequences
     from perdure.benchmarks.task import Task as Task
     from perdure.config import build as build
     from perdure.errors import PerdureError as PerdureError
+    from perdure.hooks import Hook as Hook
+    from perdure.hooks import PhaseContext as PhaseContext
+    from perdure.hooks import PhaseEnd as PhaseEnd
+    from perdure.hooks import Step as Step
+    from perdure.hooks import Term as Term
+    from perdure.methods import Method as Method
+    from perdure.networks.bodies.body import Architecture as Architecture
+    from perdure.networks.bodies.recurrent import Recurrent as Recurrent
+    from perdure.networks.cells.cell import Cell as Cell
     from perdure.networks.fisher import fisher as fisher
     from perdure.networks.initialise import initialise as initialise
-    from perdure.networks.network import Architecture as Architecture
     from perdure.networks.network import Network as Network
+    from perdure.penalties.penalty import Penalty as Penalty
     from perdure.randomness import generator as generator
+    from perdure.registry import load_plugin as load_plugin
+    from perdure.registry import register as register
+    from perdure.rehearsal.rehearsal import Rehearsal as Rehearsal
+    from perdure.weights.source import WeightSource as WeightSource
 
 _HOMES = {
-    "Architecture": "perdure.networks.network",
+    "Architecture": "perdure.networks.bodies.body",
+    "Benchmark": "perdure.benchmarks.task",
+    "Cell": "perdure.networks.cells.cell",
+    "Hook": "perdure.hooks",
     "Kind": "perdure.benchmarks.task",
     "Network": "perdure.networks.network",
+    "Method": "perdure.methods",
+    "Penalty": "perdure.penalties.penalty",
     "PerdureError": "perdure.errors",
+    "PhaseContext": "perdure.hooks",
+    "PhaseEnd": "perdure.hooks",
+    "Recurrent": "perdure.networks.bodies.recurrent",
+    "Rehearsal": "perdure.rehearsal.rehearsal",
     "Sequences": "perdure.benchmarks.task",
+    "Step": "perdure.hooks",
     "Task": "perdure.benchmarks.task",
+    "Term": "perdure.hooks",
+    "WeightSource": "perdure.weights.source",
     "build": "perdure.config",
     "fisher": "perdure.networks.fisher",
     "generator": "perdure.randomness",
     "initialise": "perdure.networks.initialise",
+    "load_plugin": "perdure.registry",
+    "register": "perdure.registry",
     "save_tasks": "perdure.benchmarks.arrays",
     "tasks_from": "perdure.benchmarks.arrays",
 }

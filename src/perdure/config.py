@@ -1,18 +1,16 @@
-"""The whole description of a run: frozen, validated, hashable, and what its scale presets are.
+"""The whole description of a run: frozen, validated, hashable, and how it is built from what is given.
 
-A config is sections (benchmark, network, weights, penalties, rehearsal, training) and a seed. Presets are
-data: `presets/BENCHMARK.toml` gives values for each method at each scale, with their source.
+A config is sections (benchmark, network, weights, penalties, rehearsal, training) and a seed. An option whose
+value is itself a piece, such as network.cell, has a section of its own for that piece's options.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from importlib.resources import files
+from functools import cached_property, lru_cache
 from typing import Annotated, Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -20,18 +18,19 @@ from pydantic.fields import FieldInfo
 
 from perdure.benchmarks.task import Benchmark
 from perdure.errors import PerdureError, unknown
+from perdure.hooks import Hook
 from perdure.learning.training import Training
-from perdure.methods import Method, canonical, compose, parts_of
-from perdure.networks.network import Architecture
-from perdure.options import Options, Piece, discover, find, validated
+from perdure.methods import Method, canonical, compose
+from perdure.networks.bodies import DEFAULT as DEFAULT_BODY
+from perdure.networks.bodies.body import Architecture
+from perdure.options import Options, Piece, validated
 from perdure.penalties.penalty import Penalty
+from perdure.presets import SCALES, flat_presets
+from perdure.registry import OUTSIDE, Choice, find, methods, origin, pieces
 from perdure.rehearsal.rehearsal import Rehearsal
 from perdure.weights.source import WeightSource
 
-SCALES = ("smoke", "laptop", "paper")
-"""smoke: seconds; laptop: the paper's accuracy in minutes; paper: its sizes and iterations."""
-
-REVISION = 2
+REVISION = 3
 """Raised when the same config begins to give other numbers, so that old records are not taken for new.
 
 Where one piece alone does, its own `revision` is raised, and records without it stay good."""
@@ -39,8 +38,17 @@ Where one piece alone does, its own `revision` is raised, and records without it
 ALWAYS = ("orthogonal",)
 """Penalties that every method may use."""
 
+BODY = "network.body"
+"""The option that chooses the kind of a network's body."""
+
+CHOOSING = (BODY, "network.cell", "rehearsal.cell")
+"""Options whose values are pieces, and so decide which other options there are."""
+
 Values = dict[str, Any]
 """Option values by dotted name, such as training.iterations."""
+
+Sections = dict[str, type[Options]]
+"""The option classes of a run, by section name; sub-sections such as network.cell before their parents."""
 
 
 @dataclass(frozen=True)
@@ -59,24 +67,37 @@ class Config:
     @property
     def together(self) -> bool:
         """Whether all tasks are learnt in one phase."""
-        return compose(self.method).together
+        return compose(self.method, methods()).together
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """All pieces that take part."""
+        found: list[Piece] = [self.benchmark, self.network, self.weights, *self.penalties.values()]
+        found += [] if self.rehearsal is None else [self.rehearsal]
+        return found + [inner for piece in found for _, inner in piece if isinstance(inner, Piece)]
 
     @cached_property
     def json(self) -> dict[str, Any]:
         """As plain data; `from_json` reads it back."""
-        return {
-            "revision": revision(sections(self.benchmark.name, self.method)),
+        rehearsal = self.rehearsal
+        data = {
+            "revision": REVISION + sum(piece.revision for piece in self.pieces),
             "benchmark": {"name": self.benchmark.name, **self.benchmark.plain()},
             "method": self.method,
-            "network": self.network.plain(),
+            "network": {"body": self.network.name, **self.network.plain()},
             "weights": {"name": self.weights.name, **self.weights.plain()},
             "penalties": {name: penalty.plain() for name, penalty in self.penalties.items()},
-            "rehearsal": None
-            if self.rehearsal is None
-            else {"name": self.rehearsal.name, **self.rehearsal.plain()},
+            "rehearsal": None if rehearsal is None else {"name": rehearsal.name, **rehearsal.plain()},
             "training": self.training.plain(),
             "seed": self.seed,
         }
+        return data | ({"plugins": self._plugins} if self._plugins else {})
+
+    @cached_property
+    def _plugins(self) -> dict[str, str]:
+        """Name and content digest of every plugin that a piece of this config came from."""
+        found = [origin(type(piece)) for piece in self.pieces]
+        return dict(sorted((source.name, source.digest) for source in found if source is not None))
 
     @cached_property
     def hash(self) -> str:
@@ -85,27 +106,66 @@ class Config:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def sections(benchmark: str, method: str) -> dict[str, type[Options]]:
-    """The option classes of a run, by section name."""
-    parts: Method = compose(method)
-    penalties = [*ALWAYS, *parts.penalties]
-    return {
-        "benchmark": find("perdure.benchmarks", Benchmark, benchmark),
-        "network": Architecture,
-        "weights": find("perdure.weights", WeightSource, parts.weights),
-        **{f"penalties.{name}": find("perdure.penalties", Penalty, name) for name in penalties},
-        **_rehearsal_section(parts.rehearsal),
+@dataclass(frozen=True)
+class Composition:
+    """The pieces of a method as classes, for judging whether they make sense together."""
+
+    name: str
+    weights: type[Piece]
+    companions: Mapping[str, type[Piece]]
+    together: bool
+
+
+def sections(benchmark: str, method: str, given: Mapping[str, Any] | None = None) -> Sections:
+    """The option classes of a run. Values that choose pieces, such as network.cell, may be given."""
+    chosen = tuple((name, _name_of(value)) for name, value in (given or {}).items() if name in CHOOSING)
+    return dict(_sections(benchmark, canonical(method, methods()), chosen, OUTSIDE.changes))
+
+
+def _name_of(value: object) -> str:
+    """The name of a piece that is given by its name, with options, or as it is."""
+    if isinstance(value, Mapping):
+        return str(value.get("name"))
+    return value.name if isinstance(value, Piece) else str(value)
+
+
+@lru_cache(maxsize=1024)
+def _sections(benchmark: str, method: str, given: tuple[tuple[str, str], ...], changes: int) -> Sections:
+    """As `sections`; what is registered later makes it look again."""
+    del changes
+    parts, chosen = compose(method, methods()), dict(given)
+    found: Sections = {
+        "benchmark": find("benchmarks", benchmark),
+        "network": find("bodies", chosen.get(BODY, DEFAULT_BODY)),
+        "weights": find("weights", parts.weights),
+        **{f"penalties.{name}": find("penalties", name) for name in (*ALWAYS, *parts.penalties)},
+        **({} if parts.rehearsal is None else {"rehearsal": find("rehearsal", parts.rehearsal)}),
         "training": Training,
     }
+    _check_combination(parts, found)
+    inner = {
+        f"{section}.{name}": find(choice.kind, chosen.get(f"{section}.{name}", field.default))
+        for section, kind in found.items()
+        for name, field in kind.model_fields.items()
+        for choice in field.metadata
+        if isinstance(choice, Choice)
+    }
+    return inner | found
 
 
-def revision(kinds: Mapping[str, type[Options]]) -> int:
-    """That of all configs, and those of the pieces added; none ever falls, so the sum says all."""
-    return REVISION + sum(kind.revision for kind in kinds.values() if issubclass(kind, Piece))
-
-
-def _rehearsal_section(name: str | None) -> dict[str, type[Options]]:
-    return {} if name is None else {"rehearsal": find("perdure.rehearsal", Rehearsal, name)}
+def _check_combination(method: Method, found: Sections) -> None:
+    """Let every piece say whether it has a meaning among the others."""
+    weights = found["weights"]
+    assert issubclass(weights, Piece)
+    named = {f"penalties.{name}" for name in method.penalties} | {"rehearsal"}
+    companions = {
+        section: kind for section, kind in found.items() if section in named and issubclass(kind, Hook)
+    }
+    composition = Composition(method.name, weights, companions, method.together)
+    for kind in (weights, *companions.values()):
+        reason = kind.refusal(composition)
+        if reason is not None:
+            raise PerdureError(f"Method '{method.name}' has no meaning: {reason}.")
 
 
 def build(benchmark: str, method: str, *, scale: str = "laptop", seed: int = 0, **given: Any) -> Config:
@@ -117,34 +177,49 @@ def build(benchmark: str, method: str, *, scale: str = "laptop", seed: int = 0, 
     if scale not in SCALES:
         raise unknown("scale", scale, SCALES)
     if not isinstance(seed, int) or seed < 0:
-        raise PerdureError(f"seed: must be a whole number from 0 on (given: {seed!r}).")
-    method = canonical(method)
-    kinds = sections(benchmark, method)
+        raise PerdureError(f"seed: must be a whole number, at least 0 (given: {seed!r}).")
     values: Values = {name.replace("__", "."): value for name, value in given.items()}
-    merged = preset(benchmark, method, scale, values) | values
+    return _assembled(
+        benchmark, canonical(method, methods()), seed, preset(benchmark, method, scale, values) | values
+    )
+
+
+def _assembled(benchmark: str, method: str, seed: int, values: Values) -> Config:
+    """A config from the values of its options alone."""
+    kinds = sections(benchmark, method, values)
     parts: dict[str, Values] = {section: {} for section in kinds}
-    for name, value in merged.items():
+    for name, value in values.items():
         section, _, field = name.rpartition(".")
-        if section not in parts or field not in kinds[section].model_fields:
-            raise unknown("option", name, option_names(kinds))
-        parts[section][field] = value
-    made = {section: validated(kind, parts[section], section) for section, kind in kinds.items()}
-    penalties = {
-        section.removeprefix("penalties."): made.pop(section)
-        for section in list(made)
-        if section.startswith("penalties.")
-    }
-    made.setdefault("rehearsal", None)  # type: ignore[arg-type]
-    return Config(method=method, penalties=penalties, seed=seed, **made)  # type: ignore[arg-type]
+        if name in kinds and not isinstance(value, str):  # a piece with its options, as JSON has it
+            options = dict(value) if isinstance(value, (Mapping, Piece)) else {}
+            parts[name] |= {key: each for key, each in options.items() if key != "name"}
+        elif name != BODY and name not in kinds:
+            if section not in parts or field not in kinds[section].model_fields:
+                raise unknown("option", name, option_names(kinds))
+            parts[section][field] = value
+    made: dict[str, Any] = {"rehearsal": None}
+    penalties: dict[str, Penalty] = {}
+    for section, kind in kinds.items():
+        piece: Any = validated(kind, parts[section], section)
+        parent, _, name = section.rpartition(".")
+        if parent == "penalties":
+            penalties[name] = piece
+        elif parent:
+            parts[parent][name] = piece
+        else:
+            made[section] = piece
+    return Config(method=method, penalties=penalties, seed=seed, **made)
 
 
 def every_option() -> Iterator[tuple[str, FieldInfo]]:
     """Dotted name and field of every option that any benchmark or method has."""
-    kinds: list[tuple[str, type[Options]]] = [("network", Architecture), ("training", Training)]
-    kinds += [("benchmark", kind) for kind in discover("perdure.benchmarks", Benchmark).values()]
-    kinds += [("weights", kind) for kind in discover("perdure.weights", WeightSource).values()]
-    kinds += [("rehearsal", kind) for kind in discover("perdure.rehearsal", Rehearsal).values()]
-    kinds += [(f"penalties.{name}", kind) for name, kind in discover("perdure.penalties", Penalty).items()]
+    single = {"benchmarks": "benchmark", "bodies": "network", "weights": "weights", "rehearsal": "rehearsal"}
+    kinds: list[tuple[str, type[Options]]] = [("training", Training)]
+    kinds += [(section, kind) for folder, section in single.items() for kind in pieces(folder).values()]
+    kinds += [(f"penalties.{name}", kind) for name, kind in pieces("penalties").items()]
+    kinds += [
+        (f"{section}.cell", kind) for section in ("network", "rehearsal") for kind in pieces("cells").values()
+    ]
     for section, kind in kinds:
         for name, field in kind.model_fields.items():
             yield f"{section}.{name}", field
@@ -152,22 +227,20 @@ def every_option() -> Iterator[tuple[str, FieldInfo]]:
 
 def option_names(kinds: Mapping[str, type[Options]]) -> list[str]:
     """Dotted names of all options."""
-    return [f"{section}.{field}" for section, kind in kinds.items() for field in kind.model_fields]
+    return [BODY, *(f"{section}.{field}" for section, kind in kinds.items() for field in kind.model_fields)]
 
 
 def from_json(data: Mapping[str, Any]) -> Config:
     """The config that `Config.json` wrote."""
-    kinds = sections(data["benchmark"]["name"], data["method"])
-    ours = revision(kinds)
-    if data["revision"] != ours:
-        raise PerdureError(
-            f"This config is of revision {data['revision']}, this version writes {ours}; run it anew."
-        )
-    penalties = {f"penalties.{name}": values for name, values in data["penalties"].items()}
+    missing = [
+        name for name in data.get("plugins", {}) if name not in {o.name for o in OUTSIDE.origins.values()}
+    ]
+    if missing:
+        raise PerdureError(f"This config uses the plugin '{missing[0]}'; name it with --plugin FILE.")
     flat: dict[str, Values] = {
         **{section: data[section] for section in ("benchmark", "network", "weights", "training")},
         "rehearsal": data["rehearsal"] or {},
-        **penalties,
+        **{f"penalties.{name}": values for name, values in data["penalties"].items()},
     }
     given = {
         f"{section}.{field}": value
@@ -175,51 +248,31 @@ def from_json(data: Mapping[str, Any]) -> Config:
         for field, value in values.items()
         if field != "name"
     }
-    # What a record does not say had its default, whatever a preset says today.
-    unsaid: Values = {
-        f"{section}.{name}": kind.model_fields[name].default
-        for section, kind in kinds.items()
-        for name in kind.later
-    }
-    return build(data["benchmark"]["name"], data["method"], seed=data["seed"], **(unsaid | given))
+    config = _assembled(data["benchmark"]["name"], data["method"], data["seed"], given)
+    if data["revision"] != config.json["revision"]:
+        raise PerdureError(
+            f"This config is of revision {data['revision']}, this version writes {config.json['revision']}; "
+            f"run it again."
+        )
+    if data.get("plugins", {}) != config.json.get("plugins", {}):
+        raise PerdureError("A plugin of this config has changed since; run it again.")
+    return config
 
 
 def preset(benchmark: str, method: str, scale: str, given: Values) -> Values:
     """Values for a scale: those for all methods, then for each part of the method's name, then the whole.
 
-    A benchmark may inherit the presets of another and say only what differs. A `variant` of a preset
-    counts only where the options that it names have the values it names.
+    A `variant` of a preset counts only where the options that it names have the values it names.
     """
-    tables = read_presets(benchmark)
-    kinds = sections(benchmark, method)
-    known = option_names(kinds)
-    parent = tables.get("inherits")
-    result: Values = preset(parent, method, scale, given) if parent else {}
-    for name in dict.fromkeys(["all", *parts_of(method), method]):
-        table = tables.get(name, {}).get(scale, {})
-        result |= _flat({key: value for key, value in table.items() if key not in ("source", "variant")})
-        for variant in table.get("variant", []):
-            chosen = result | given
-            wanted = variant["when"].items()
-            if all(_typed(kinds, key, chosen.get(key)) == _typed(kinds, key, value) for key, value in wanted):
-                result |= _flat({k: v for k, v in variant.items() if k not in ("source", "when")})
+    result: Values = {}
+    for layer in flat_presets(benchmark, method, scale):
+        wanted = layer.when.items()
+        chosen = result | given
+        kinds = sections(benchmark, method, chosen)
+        if all(_typed(kinds, key, chosen.get(key)) == _typed(kinds, key, value) for key, value in wanted):
+            result |= layer.values
+    known = option_names(sections(benchmark, method, result | given))
     return {name: value for name, value in result.items() if name in known}
-
-
-def preset_sources(benchmark: str, method: str, scale: str) -> list[str]:
-    """Where the preset's values come from."""
-    tables = read_presets(benchmark)
-    own = [method] if method in tables and scale in tables[method] else parts_of(method)
-    found = [tables.get(name, {}).get(scale, {}).get("source") for name in ["all", *own]]
-    parent = tables.get("inherits")
-    inherited = preset_sources(parent, method, scale) if parent and not any(found[1:]) else []
-    return [*inherited, *(source for source in found if source)]
-
-
-def read_presets(benchmark: str) -> dict[str, Any]:
-    """The preset file of a benchmark; empty if it has none."""
-    path = files("perdure") / "presets" / f"{benchmark}.toml"
-    return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 def _typed(kinds: Mapping[str, type[Options]], name: str, value: object) -> object:
@@ -227,20 +280,15 @@ def _typed(kinds: Mapping[str, type[Options]], name: str, value: object) -> obje
     section, _, field = name.rpartition(".")
     if section not in kinds or field not in kinds[section].model_fields:
         return value
-    option = kinds[section].model_fields[field]
-    kind: Any = Annotated[option.annotation, option]  # with its validators, which read 64,32 as sizes
     try:
-        return TypeAdapter(kind).validate_python(value)
+        return _adapter(kinds[section], field).validate_python(value)
     except ValidationError:
         return value  # it will be refused, with a sentence, when the config is built
 
 
-def _flat(table: Mapping[str, Any], prefix: str = "") -> Values:
-    """{'training': {'clip': 1}} -> {'training.clip': 1}."""
-    result: Values = {}
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            result |= _flat(value, f"{prefix}{key}.")
-        else:
-            result[prefix + key] = None if value == "none" else value  # TOML has no null
-    return result
+@lru_cache(maxsize=1024)
+def _adapter(kind: type[Options], field: str) -> TypeAdapter[Any]:
+    """What reads the text of one option."""
+    option = kind.model_fields[field]
+    annotated: Any = Annotated[option.annotation, option]  # with its validators, which read 64,32 as sizes
+    return TypeAdapter(annotated)

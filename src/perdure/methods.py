@@ -5,8 +5,9 @@ Names joined by + combine: masking+si takes the masked weights of one and the pe
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from perdure.errors import PerdureError, unknown
 
@@ -15,30 +16,42 @@ from perdure.errors import PerdureError, unknown
 class Method:
     """A choice of pieces by name."""
 
+    name: str
     about: str
     weights: str = "shared"
     penalties: tuple[str, ...] = ()
     rehearsal: str | None = None
     together: bool = False
     """Whether all tasks are learnt in one phase."""
+    presets: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict, hash=False)
+    """Settings by benchmark ("all" for any) and scale, for methods from outside: values by dotted name."""
 
 
 METHODS = {
-    "fine-tuning": Method("one network, nothing protects it: forgets"),
-    "from-scratch": Method("a new network for each task: cannot forget, cannot transfer", weights="separate"),
-    "multitask": Method("all tasks at once: the usual upper bound", together=True),
-    "masking": Method("a random sub-network for each task", weights="masked"),
-    "hnet": Method(
-        "a hypernetwork makes each task's weights", weights="hypernetwork", penalties=("generated",)
-    ),
-    "coresets": Method("some samples of each task are kept and rehearsed", rehearsal="coreset"),
-    "rtf": Method("a generative model replays old tasks", rehearsal="generative"),
-    "hnet+r": Method(
-        "a generative model, its decoders made by a hypernetwork, replays old tasks",
-        rehearsal="generative-hypernetwork",
-    ),
-    "online-ewc": Method("important weights (Fisher) are held back", penalties=("online-ewc",)),
-    "si": Method("important weights (path integral) are held back", penalties=("si",)),
+    method.name: method
+    for method in (
+        Method("fine-tuning", "one network, nothing protects it: forgets"),
+        Method(
+            "from-scratch", "a new network for each task: cannot forget, cannot transfer", weights="separate"
+        ),
+        Method("multitask", "all tasks at once: the usual upper bound", together=True),
+        Method("masking", "a random sub-network for each task", weights="masked"),
+        Method(
+            "hnet",
+            "a hypernetwork makes each task's weights",
+            weights="hypernetwork",
+            penalties=("hnet-regulariser",),
+        ),
+        Method("coresets", "some samples of each task are kept and rehearsed", rehearsal="coreset"),
+        Method("rtf", "a generative model replays old tasks", rehearsal="generative"),
+        Method(
+            "hnet+r",
+            "a generative model, its decoders made by a hypernetwork, replays old tasks",
+            rehearsal="generative-hypernetwork",
+        ),
+        Method("online-ewc", "important weights (Fisher) are held back", penalties=("online-ewc",)),
+        Method("si", "important weights (path integral) are held back", penalties=("si",)),
+    )
 }
 """The methods that have names of their own, in the order in which combinations name them."""
 
@@ -46,55 +59,52 @@ COMBINATIONS = ("masking+si", "masking+online-ewc", "hnet+coresets", "coresets+o
 """Combinations worth listing; any other that makes sense works too."""
 
 
-def parts_of(name: str) -> list[str]:
-    """The methods that a name joins; hnet+r is one method."""
-    return re.split(r"\+(?!r(?:\+|$))", name)
+def parts_of(name: str, known: Collection[str]) -> list[str]:
+    """The methods that a name joins; names that have a + themselves, such as hnet+r, are found first."""
+    parts: list[str] = []
+    rest = name
+    while rest:
+        begins = [each for each in known if rest == each or rest.startswith(each + "+")]
+        part = max(begins, key=len) if begins else rest.partition("+")[0]
+        parts.append(part)
+        if rest == part + "+":
+            parts.append("")  # a + that joins nothing
+        rest = rest[len(part) + 1 :]
+    return parts or [""]
 
 
-def canonical(name: str) -> str:
+def canonical(name: str, known: Collection[str]) -> str:
     """One name for a combination, whatever the order of its parts: si+masking is masking+si."""
-    order = list(METHODS)
-    return "+".join(sorted(parts_of(name), key=lambda part: order.index(part) if part in order else -1))
+    order = list(known)
+    parts = parts_of(name, known)
+    return "+".join(sorted(parts, key=lambda part: order.index(part) if part in order else -1))
 
 
-def compose(name: str) -> Method:
-    """The method that a name stands for; parts joined by + are merged."""
-    parts = parts_of(name)
+def compose(name: str, known: Mapping[str, Method]) -> Method:
+    """The method that a name stands for; parts joined by + are merged.
+
+    Whether the pieces make sense together, they say themselves when a config is built.
+    """
+    parts = parts_of(name, known)
     for part in parts:
-        if part not in METHODS:
-            raise unknown("method", part, [*METHODS, *COMBINATIONS])
-    methods = [METHODS[part] for part in parts]
-    sources = {method.weights for method in methods} - {"shared"}
-    penalties = tuple(dict.fromkeys(p for method in methods for p in method.penalties))
-    together = any(method.together for method in methods)
+        if part not in known:
+            raise unknown("method", part, [*known, *COMBINATIONS])
+    methods = [known[part] for part in parts]
     if len(set(parts)) < len(parts):
         raise PerdureError(f"Method '{name}' names a part twice.")
+    sources = {method.weights for method in methods} - {"shared"}
     if len(sources) > 1:
         raise PerdureError(
             f"Method '{name}' asks for two sources of weights ({', '.join(sorted(sources))}); choose one."
         )
-    if len(parts) > 1 and together:
-        raise PerdureError(
-            f"Method '{name}' has no meaning: multitask learns all tasks in one phase, "
-            f"so there is no old task to protect."
-        )
-    if len(parts) > 1 and "separate" in sources:
-        raise PerdureError(
-            f"Method '{name}' has no meaning: from-scratch shares no weights between tasks, "
-            f"so there is nothing to protect."
-        )
-    if "hypernetwork" in sources and "online-ewc" in penalties:
-        raise PerdureError(
-            f"Method '{name}' has no meaning: online-ewc needs weights that are trained themselves, but "
-            f"here a hypernetwork makes them, and its own penalty protects them."
-        )
     rehearsals = {method.rehearsal for method in methods} - {None}
     if len(rehearsals) > 1:
         raise PerdureError(f"Method '{name}' asks for two ways to rehearse; choose one.")
-    if rehearsals and "masked" in sources:
-        raise PerdureError(
-            f"Method '{name}' has no meaning here: masking trains one task's sub-network at a time, "
-            f"and rehearsal would have to train those of old tasks too."
-        )
-    about = "; ".join(method.about for method in methods)
-    return Method(about, next(iter(sources), "shared"), penalties, next(iter(rehearsals), None), together)
+    return Method(
+        name,
+        "; ".join(method.about for method in methods),
+        weights=next(iter(sources), "shared"),
+        penalties=tuple(dict.fromkeys(p for method in methods for p in method.penalties)),
+        rehearsal=next(iter(rehearsals), None),
+        together=any(method.together for method in methods),
+    )

@@ -1,16 +1,14 @@
-"""Frozen, validated options, and the folders in which they are found.
+"""Frozen, validated options: the hyper-parameters of every piece.
 
-A benchmark, weight source, penalty or rehearsal is one class in one file: its fields are its
-hyper-parameters (validated, immutable, hashable), its methods are its numerics. The folder is the
-registry: a new file is found without any other edit.
+A benchmark, cell, weight source, penalty or rehearsal is one class in one file: its fields are its
+hyper-parameters (validated, immutable, hashable), its methods are its numerics.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import re
-from typing import Annotated, Any, ClassVar, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, ValidationError
 
@@ -40,12 +38,38 @@ class Piece(Options):
     revision: ClassVar[int] = 0
     """Raised when the same options begin to give other numbers."""
 
+    @classmethod
+    def refusal(cls, method: Composition) -> str | None:
+        """Why this piece has no meaning together with the others of a method; None if it has."""
+        del method
+        return None
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Derive the name on the command line from the class name: OnlineEWC -> online-ewc."""
         super().__init_subclass__(**kwargs)
         if "name" not in cls.__dict__:
             words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", cls.__name__)
             cls.name = words.lower()
+
+
+class Composition(Protocol):
+    """The pieces that a method's name joins, as classes; what a piece may judge by."""
+
+    @property
+    def name(self) -> str:
+        """The method's name."""
+
+    @property
+    def weights(self) -> type[Piece]:
+        """The weight source."""
+
+    @property
+    def companions(self) -> Mapping[str, type[Piece]]:
+        """Penalties and rehearsal that the method names."""
+
+    @property
+    def together(self) -> bool:
+        """Whether all tasks are learnt in one phase."""
 
 
 def _split(value: object) -> object:
@@ -69,39 +93,13 @@ def option_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) or value is None else str(value)
 
 
-P = TypeVar("P", bound=Piece)
-Kind = TypeVar("Kind", bound=Options)
+AnyOptions = TypeVar("AnyOptions", bound=Options)
 
 Fraction = Annotated[float, Field(ge=0, lt=1)]
 Strength = Annotated[float, Field(ge=0)]
 
 
-def discover(package: str, base: type[P]) -> dict[str, type[P]]:
-    """All subclasses of `base` that the files of `package` define, by name."""
-    folder = importlib.import_module(package)
-    found: dict[str, type[P]] = {}
-    for module in pkgutil.iter_modules(folder.__path__, package + "."):
-        for item in vars(importlib.import_module(module.name)).values():
-            if (
-                isinstance(item, type)
-                and issubclass(item, base)
-                and item.__module__ == module.name
-                and not item.__name__.startswith("_")
-                and item is not base
-            ):
-                found[item.name] = item
-    return found
-
-
-def find(package: str, base: type[P], name: str) -> type[P]:
-    """The class called `name` in `package`; a teaching error if there is none."""
-    pieces = discover(package, base)
-    if name not in pieces:
-        raise unknown(package.rpartition(".")[2], name, pieces)
-    return pieces[name]
-
-
-def validated(kind: type[Kind], values: dict[str, Any], where: str) -> Kind:
+def validated(kind: type[AnyOptions], values: dict[str, Any], where: str) -> AnyOptions:
     """Build options; a fault becomes one sentence that names the field."""
     for key in values:
         if key not in kind.model_fields:

@@ -11,19 +11,19 @@ import torch
 
 from perdure.benchmarks.task import Task, Watch, check_tasks, quiet
 from perdure.config import Config
-from perdure.learning.engine import Habits, learn
-from perdure.learning.learner import Learner, newborn
+from perdure.learning.engine import RunOptions, learn
+from perdure.learning.learner import Learner
 from perdure.learning.splits import Splits
 from perdure.networks.batch import Data
 from perdure.networks.network import Network
 from perdure.randomness import generator
 from perdure.records.record import Record, make_record
 from perdure.records.store import RunFolder, writable
-from perdure.weights.source import Chance
+from perdure.weights.source import GeneratorFactory
 
 
 @dataclass(frozen=True)
-class Done:
+class RunResult:
     """A record, where it lies, and whether it was there before."""
 
     record: Record
@@ -33,45 +33,40 @@ class Done:
 
 
 def run(
-    config: Config, runs: Path | str = "runs", habits: Habits | None = None, *, force: bool = False
-) -> Done:
+    config: Config, runs: Path | str = "runs", options: RunOptions | None = None, *, force: bool = False
+) -> RunResult:
     """Run a config, or take up a run that was interrupted, or return its finished record.
 
     `force` runs a finished one again; an unfinished one goes on in any case.
     """
-    habits = habits or Habits()
+    options = options or RunOptions()
     runs = Path(runs)
     folder = RunFolder(runs, config.hash)
     if not force and (record := folder.record()) is not None:
-        return Done(record, folder.path, True, folder.warnings)
-    tasks, learner = assemble(config, habits.building)
+        return RunResult(record, folder.path, True, folder.warnings)
+    tasks, learner = assemble(config, options.building)
     writable(runs)
-    with folder.locked(config), threads(habits.threads):
+    with folder.locked(config), threads(options.threads):
         record = folder.record()  # another process may have finished it by now
         if record is not None and not force:
-            return Done(record, folder.path, True, folder.warnings)
+            return RunResult(record, folder.path, True, folder.warnings)
         if record is not None:
             folder.clear()
-        record = _carry_out(config, tasks, learner, folder, habits)
-    return Done(record, folder.path, False, folder.warnings)
+        record = _carry_out(config, tasks, learner, folder, options)
+    return RunResult(record, folder.path, False, folder.warnings)
 
 
 def _carry_out(
-    config: Config, tasks: list[Task], learner: Learner, folder: RunFolder, habits: Habits
+    config: Config, tasks: list[Task], learner: Learner, folder: RunFolder, options: RunOptions
 ) -> Record:
     """Learn, from the start or from a checkpoint, and publish the record."""
-    data, chance, network = on_device(tasks, habits.device), chance_of(config), learner.network
-    trained = sum(vector.numel() for vector in newborn(learner, chance).parameters.values())
-    sizes = {"network": network.layout.size, "trained": trained}
     counts = sorted({len(task.train) for task in tasks})
     samples = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    habits.tell(
-        f"{len(tasks)} tasks, {samples} training samples each; a network of "
-        f"{sizes['network']} weights, {trained} trained (ratio {trained / sizes['network']:.3f})"
-    )
-    outcome = learn(learner, data, config.training, chance, folder, habits)
-    machine = {"device": habits.device, "threads": str(habits.threads)}
-    record = make_record(config, [task.name for task in tasks], outcome, sizes, machine)
+    options.tell(f"{len(tasks)} tasks, {samples} training samples each")
+    data, generators = on_device(tasks, options.device), generators_of(config)
+    results = learn(learner, data, config.training, generators, folder, options)
+    machine = {"device": options.device, "threads": str(options.threads)}
+    record = make_record(config, [task.name for task in tasks], results, machine)
     folder.publish(record)
     return record
 
@@ -91,23 +86,25 @@ def assemble(config: Config, watch: Watch = quiet) -> tuple[list[Task], Learner]
     """The tasks of a config, checked, and the learner for them."""
     tasks = config.benchmark.build(watch)
     check_tasks(tasks)
-    network = Network(config.network, tasks[0].inputs, [task.outputs for task in tasks])
-    learner = Learner(network, config.weights, config.penalties, config.rehearsal, config.together)
+    Network(config.network, tasks[0].inputs, [task.outputs for task in tasks])  # a single head must fit all
+    learner = Learner(
+        config.network, tasks[0].inputs, config.weights, config.penalties, config.rehearsal, config.together
+    )
     return tasks, learner
 
 
 def on_device(tasks: list[Task], device: str) -> list[Splits]:
     """The tasks' data as tensors."""
     return [
-        Splits(task.name, *(Data(split, device) for split in (task.train, task.val, task.test)))
+        Splits(task.name, task.outputs, *(Data(split, device) for split in (task.train, task.val, task.test)))
         for task in tasks
     ]
 
 
-def chance_of(config: Config) -> Chance:
+def generators_of(config: Config) -> GeneratorFactory:
     """The generators of a config's run, by role."""
 
-    def chance(*role: object) -> torch.Generator:
+    def generators(*role: object) -> torch.Generator:
         return generator(config.seed, *role)
 
-    return chance
+    return generators

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from perdure.errors import PerdureError
-from perdure.learning.learner import Knowledge
+from perdure.learning.learner import LearnerState
 from perdure.networks.layout import Layout
 
 
@@ -21,12 +21,12 @@ def distances(vectors: Sequence[Tensor]) -> list[list[float]]:
     return rows
 
 
-def embedding_distances(knowledge: Knowledge, tasks: Sequence[int]) -> list[list[float]]:
+def embedding_distances(state: LearnerState, tasks: Sequence[int]) -> list[list[float]]:
     """Distances between the embeddings e_k of tasks of a hypernetwork."""
     names = [f"embedding.{task}" for task in tasks]
-    if not all(name in knowledge.parameters for name in names):
+    if not all(name in state.parameters for name in names):
         raise PerdureError("Only runs with a hypernetwork (hnet) have task embeddings.")
-    return distances([knowledge.parameters[name] for name in names])
+    return distances([state.parameters[name] for name in names])
 
 
 def weight_distances(weights: Sequence[Mapping[str, Tensor]], layout: Layout) -> list[list[float]]:

@@ -37,9 +37,9 @@ def mean_fisher(
     samples: int | None = None,
     generator: torch.Generator | None = None,
 ) -> float:
-    """Mean of the diagonal Fisher over the weights that a task uses: the body and its own head."""
+    """Mean of the diagonal Fisher over the weights that a task uses: the body and what is its own."""
     values = fisher(network, weights, data, task=task, samples=samples, generator=generator)
-    used = [*network.body.axes, *network.heads[network.head(task)].axes]
+    used = network.layout_of(task).axes
     return float(torch.cat([values[name].reshape(-1).double() for name in used]).mean())
 
 

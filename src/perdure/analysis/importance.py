@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from perdure.errors import PerdureError
-from perdure.learning.learner import Knowledge, Learner
+from perdure.learning.learner import Learner, LearnerState
 from perdure.networks.layout import Weights
 
 KEEPERS = ("online-ewc", "si")
@@ -47,22 +47,24 @@ def keeper_of(learner: Learner) -> str | None:
     return kept[0] if kept and not learner.source.generates else None
 
 
-def stored_importance(learner: Learner, knowledge: Knowledge, penalty: str) -> Weights:
+def stored_importance(state: LearnerState, penalty: str) -> Weights:
     """The importance of each weight of the body that a penalty has gathered so far, by name.
 
     Weights outside all sub-networks that were trained so far (masking) have importance 0.
     """
-    memory = knowledge.memories.get(penalty, {})
+    memory = state.memories.get(penalty, {})
     if "importance.body" not in memory:
         raise PerdureError(f"The memory of '{penalty}' holds no importance values of a network's weights.")
-    return learner.network.body.split(memory["importance.body"])
+    return state.network.body.split(memory["importance.body"])
 
 
-def own_importance(learner: Learner, before: Knowledge | None, after: Knowledge, penalty: str) -> Weights:
+def own_importance(
+    learner: Learner, before: LearnerState | None, after: LearnerState, penalty: str
+) -> Weights:
     """What the last phase added to the importance: F^(k) = F_after - gamma F_before (gamma 1 for SI)."""
-    values = stored_importance(learner, after, penalty)
+    values = stored_importance(after, penalty)
     if before is None:
         return values
     gamma = float(getattr(learner.penalties[penalty], "gamma", 1.0))
-    old = stored_importance(learner, before, penalty)
+    old = stored_importance(before, penalty)
     return {name: value - gamma * old[name] for name, value in values.items()}

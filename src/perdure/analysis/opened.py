@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, cached_property
 
 import torch
 from torch import Tensor
@@ -10,12 +11,12 @@ from torch import Tensor
 from perdure.analysis.states import States, hidden_states
 from perdure.config import from_json
 from perdure.errors import PerdureError
-from perdure.learning.engine import unpack
-from perdure.learning.learner import Knowledge
+from perdure.learning.embedding_tables import all_read_through
+from perdure.learning.engine import outputs_of, unpack
+from perdure.learning.learner import LearnerState
 from perdure.learning.splits import Splits
-from perdure.learning.tables import reading
 from perdure.networks.layout import Weights
-from perdure.networks.network import Network
+from perdure.networks.network import BODY, Network
 from perdure.randomness import generator
 from perdure.records.record import Record
 from perdure.records.store import RunFolder
@@ -31,7 +32,7 @@ class OpenedRun:
         self.config = from_json(record.config)
         tasks, self.learner = assemble(self.config)
         self._data = on_device(tasks, "cpu")
-        self.knowledge = cache(self._knowledge)
+        self.state = cache(self._state)
 
     @property
     def title(self) -> str:
@@ -41,7 +42,7 @@ class OpenedRun:
     @property
     def phases(self) -> list[list[int]]:
         """Tasks of each phase."""
-        return self.learner.phases
+        return self.learner.phases(len(self._data))
 
     def phase(self, after: int | None) -> int:
         """The phase (from 0) that `after` names, counted from 1; None is the last."""
@@ -60,17 +61,24 @@ class OpenedRun:
         """Tasks that were learnt up to the end of a phase."""
         return [task for tasks in self.phases[: phase + 1] for task in tasks]
 
-    def _knowledge(self, phase: int) -> Knowledge:
-        """What was known after a phase."""
-        return unpack(self.folder.knowledge(phase), self.learner)
+    @cached_property
+    def network(self) -> Network:
+        """The network with all tasks."""
+        return Network(self.config.network, self.learner.inputs, outputs_of(self._data))
+
+    def _state(self, phase: int) -> LearnerState:
+        """What the learner knew after a phase."""
+        outputs = outputs_of([self._data[task] for task in self.learnt(phase)])
+        return unpack(self.folder.knowledge(phase), self.learner, outputs)
 
     def data(self, phase: int) -> list[Splits]:
         """The tasks' data, read as they were after a phase (word vectors may have been trained)."""
-        return reading(self._data, self.knowledge(phase).parameters)
+        vectors = self.state(phase).parameters
+        return [all_read_through(splits, task, vectors) for task, splits in enumerate(self._data)]
 
     def running(self, phase: int, task: int) -> tuple[Network, Weights]:
         """The network and psi with which a task runs after a phase."""
-        return self.knowledge(phase).weights(self.learner, task)
+        return self.state(phase).weights(self.learner, task)
 
     def chance(self, *role: object) -> torch.Generator:
         """A generator for an analysis of this run; the run itself used none of these roles."""
@@ -86,32 +94,27 @@ class OpenedRun:
 
     def width(self, layer: int = -1) -> int:
         """States of a recurrent layer, all directions."""
-        architecture = self.learner.network.architecture
-        return architecture.hidden[layer] * len(self.learner.network.directions)
+        return sum(units for _, units in self.config.network.state_groups(layer))
 
     def units(self, phase: int, task: int, layer: int = -1) -> Tensor | None:
         """Which states of a recurrent layer a task's sub-network has; None: all."""
-        index = range(len(self.learner.network.architecture.hidden))[layer]
-        names = [f"recurrent.{index}.{way}bias_hh" for way in self.learner.network.directions]
-        return self._kept(phase, task, names)
+        return self._kept(phase, task, self.config.network.state_groups(layer))
 
     def features(self, phase: int, task: int) -> Tensor | None:
         """Which of the features that heads read a task's sub-network has; None: all."""
-        after = len(self.learner.network.architecture.after)
-        if after:
-            return self._kept(phase, task, [f"after.{after - 1}.bias"])
-        return self.units(phase, task)
+        return self._kept(phase, task, self.network.feature_groups)
 
-    def _kept(self, phase: int, task: int, biases: list[str]) -> Tensor | None:
-        """Units whose biases the task trains, side by side; None if it trains all weights."""
-        learner, knowledge = self.learner, self.knowledge(phase)
-        where = learner.source.active(learner.network, knowledge.buffers, [task]).get("body")
+    def _kept(self, phase: int, task: int, groups: Sequence[tuple[str, int]]) -> Tensor | None:
+        """Units of the groups, side by side, whose weights the task trains; None if it trains all weights."""
+        state = self.state(phase)
+        where = self.learner.source.active(state.network, state.buffers, [task]).get(BODY)
         if where is None:
             return None
-        body = learner.network.body
+        body = state.network.body
         marks = body.split(torch.zeros(body.size).index_fill(0, where.cpu(), 1))
         parts = []
-        for name in biases:
-            units = body.axes[name][0].units  # of one gate; all gates of a unit stay or go together
-            parts.append(marks[name][:units] > 0)
+        for group, units in groups:
+            # Any weight into these units tells; all gates of a unit stay or go together.
+            name = next(name for name, axes in body.axes.items() if axes[0].groups == ((group, units),))
+            parts.append(marks[name][:units].reshape(units, -1).sum(1) > 0)
         return torch.cat(parts).nonzero()[:, 0]

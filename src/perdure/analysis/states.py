@@ -13,7 +13,8 @@ from perdure.benchmarks.task import Kind, Sequences
 from perdure.errors import PerdureError
 from perdure.networks.batch import Batch, Data
 from perdure.networks.layout import Weights
-from perdure.networks.network import Network, Tape
+from perdure.networks.network import Network
+from perdure.networks.tape import Tape
 
 Moment = Literal["all", "input", "output", "stop", "last"]
 """Steps of a sequence: all; those before the stop bit; those that are answered; the stop bit; the last."""
@@ -30,7 +31,7 @@ class States:
     hidden: Tensor
     """h_t [N, T, H]; both directions side by side where there are two."""
     readout: Tensor | None
-    """y_t = tanh(W_ho h_t + b_ho) [N, T, H] of an Elman layer; other cells have none."""
+    """What the layer passes on, such as y_t = tanh(W_ho h_t + b_ho) [N, T, H]; None if that is h_t itself."""
     lengths: Tensor
     """Length of each sequence [N]."""
     answers: Tensor
@@ -96,7 +97,7 @@ def hidden_states(
     """States of a recurrent layer (default: the last) on data, at most `samples` random sequences of it."""
     data = chosen(as_data(data, weights), samples, generator)
     frozen = {name: weight.detach() for name, weight in weights.items()}
-    layer = range(len(network.architecture.hidden))[layer]
+    network.architecture.state_groups(layer)  # a sentence where there is no such layer
     hidden: list[Tensor] = []
     readout: list[Tensor] = []
     steps = data.x.shape[1]
@@ -118,17 +119,11 @@ def hidden_states(
 def traced(
     network: Network, weights: Weights, batch: Batch, task: int, layer: int
 ) -> tuple[Tensor, Tensor | None]:
-    """Packed h_t and y_t [S, H] of a layer: what its affine maps, or those that follow it, were given."""
-    tape: Tape = []
-    features = network.features(weights, batch, task, None, tape)
-    inputs = {entry.weight: entry.inputs for entry in tape}
-    outputs = {entry.weight: entry.outputs for entry in tape}
-    if network.architecture.cell == "elman":
-        names = [f"recurrent.{layer}.{direction}weight_ho" for direction in network.directions]
-        hidden = torch.cat([inputs[name] for name in names], dim=1)
-        return hidden, torch.cat([outputs[name].tanh() for name in names], dim=1)
-    following = inputs.get(f"recurrent.{layer + 1}.weight_ih", inputs.get("after.0.weight", features))
-    return following, None
+    """Packed h_t of a layer and, if it is something else, what the layer passes on of them [S, H]."""
+    tape = Tape()
+    network.features(weights, batch, task, None, tape)
+    states = tape.layers[layer]
+    return states.hidden.detach(), None if states.outputs is None else states.outputs.detach()
 
 
 def as_data(data: Sequences | Data, weights: Weights) -> Data:

@@ -8,7 +8,7 @@ The search is greedy: where heads are very sure of themselves a column can stay 
 reads, so the curve is a lower bound of what n dimensions can give.
 
 `all`: every h_t is projected, and only the readout follows. `stop`: h is projected once, at the stop bit, and
-the recurrence goes on from there; this is for Elman networks of one direction.
+the recurrence goes on from there; this is for networks of one direction whose state is h alone (Elman).
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ from perdure.analysis.states import FORWARD_BATCH, chosen, lengths_of, traced
 from perdure.benchmarks.task import Kind
 from perdure.errors import PerdureError
 from perdure.networks.batch import Batch, Data, pack_batch
-from perdure.networks.cells import Unroll
+from perdure.networks.bodies.recurrent import Recurrent
+from perdure.networks.cells.cell import Cell
 from perdure.networks.layout import Weights
-from perdure.networks.network import Network, Tape
+from perdure.networks.network import Network
+from perdure.networks.tape import Tape
 from perdure.networks.targets import confusion, negative_log_likelihood
 
 Place = Literal["all", "stop"]
@@ -102,15 +104,14 @@ class _Frozen(NamedTuple):
             basis = basis[self.part.units]
         if self.place == "all":
             states = _projected(batch.rows, basis)
-            return network.read_out(weights, states.chunk(len(network.directions), dim=1), task)
-        prefix = f"recurrent.{len(network.architecture.hidden) - 1}."
-        weight = weights[prefix + "weight_hh"]
+            widths = [units for _, units in network.architecture.state_groups(-1)]
+            return network.read_out(weights, states.split(widths, dim=1), task)
+        cell, prefix = _last_cell(network)
         stop, given = batch.rows[: len(batch)], batch.rows[len(batch) :]
-        # What the projected state adds to the first step after it; the sweep then goes on by itself.
-        first = given[: len(batch)] + _projected(stop, basis) @ weight.t()
-        inputs = torch.cat([first, given[len(batch) :]])
-        states = Unroll.apply(network.cell, batch.answers, False, inputs, None, weight)
-        return network.read_out(weights, [states], task)
+        # What the projected state adds to the first step after it; the recurrence then goes on by itself.
+        added = cell.carried(weights, prefix, _projected(stop, basis))
+        inputs = torch.cat([given[: len(batch)] + added, given[len(batch) :]])
+        return network.read_out(weights, [cell.continued(weights, prefix, inputs, batch.answers)], task)
 
 
 def reduce_states(
@@ -187,7 +188,7 @@ def _frozen(part: Part, data: Data, place: Place) -> _Frozen:
     """Run the network up to where U comes in."""
     if place == "stop":
         _check_stop(part.network, data)
-    layer = len(part.network.architecture.hidden) - 1
+    layer = part.network.architecture.layers - 1
     weights = {name: weight.detach() for name, weight in part.weights.items()}
     part = Part(part.network, weights, part.task, part.train, part.test, part.units)
     rows = []
@@ -210,11 +211,9 @@ def _at(rows: Tensor, asked: slice | Tensor | None) -> Tensor:
 
 def _from_stop(part: Part, batch: Batch, layer: int) -> Tensor:
     """States at the stop bit and then the projected inputs W_ih x + b of the answered steps [B, 1 + A, H]."""
-    tape: Tape = []
+    tape = Tape()
     part.network.features(part.weights, batch, part.task, None, tape)
-    entries = {entry.weight: entry for entry in tape}
-    hidden = entries[f"recurrent.{layer}.weight_ho"].inputs
-    given = entries[f"recurrent.{layer}.weight_ih"].outputs
+    hidden, given = tape.layers[layer].hidden, tape.projections[_last_cell(part.network)[1]]
     stop = hidden[batch.packing.last(batch.answers.steps + 1, hidden.device)][: len(batch)]
     return torch.cat([stop[:, None], batch.answers.unpack(_at(given, batch.asked))], dim=1)
 
@@ -225,8 +224,17 @@ def _check_stop(network: Network, data: Data) -> None:
         raise PerdureError(
             "A projection at the stop bit needs a pattern to recall and a step before it; use place 'all'."
         )
-    if network.architecture.cell != "elman" or network.architecture.bidirectional:
+    architecture = network.architecture
+    one_way = isinstance(architecture, Recurrent) and not architecture.bidirectional
+    if not one_way or not _last_cell(network)[0].continues:
         raise PerdureError(
-            "A projection at the stop bit is for Elman networks of one direction, whose state is h alone; "
-            "use place 'all'."
+            "A projection at the stop bit is for networks of one direction whose state is h alone, such as "
+            "Elman networks; use place 'all'."
         )
+
+
+def _last_cell(network: Network) -> tuple[Cell, str]:
+    """The cell of the last recurrent layer, and how the names of its weights begin."""
+    architecture = network.architecture
+    assert isinstance(architecture, Recurrent)  # by `_check_stop`
+    return architecture.cell, architecture.prefixes(architecture.layers - 1)[0]

@@ -78,7 +78,7 @@ def _pooled(run: OpenedRun, options: choices.Dimensionality, moment: Moment) -> 
 
 def _layer(run: OpenedRun, options: choices.Dimensionality) -> int:
     """The recurrent layer that the options name."""
-    count = len(run.learner.network.architecture.hidden)
+    count = run.config.network.layers
     if not -count <= options.layer < count:
         raise PerdureError(f"The network has recurrent layers 0 to {count - 1} (given: {options.layer}).")
     return options.layer
@@ -91,7 +91,7 @@ def importance(run: OpenedRun, options: choices.Importance) -> Finding:
     if keeper is None:
         what = "empirical Fisher of each task after its phase, over the weights that it uses"
         columns = ["task", "recurrent", "readout"]
-        for task in range(run.learner.network.tasks):
+        for task in range(run.network.tasks):
             phase = run.phase_of(task)
             network, weights = run.running(phase, task)
             chance, data = run.chance("fisher", task), run.data(phase)[task].train
@@ -101,8 +101,8 @@ def importance(run: OpenedRun, options: choices.Importance) -> Finding:
         what = f"stored by {keeper}"
         columns = ["task", "recurrent", "readout", "recurrent, this task", "readout, this task"]
         for phase in range(len(run.phases)):
-            now, before = run.knowledge(phase), run.knowledge(phase - 1) if phase else None
-            total = mean_importance(stored_importance(run.learner, now, keeper))
+            now, before = run.state(phase), run.state(phase - 1) if phase else None
+            total = mean_importance(stored_importance(now, keeper))
             own = mean_importance(own_importance(run.learner, before, now, keeper))
             rows.append([phase + 1, *_numbers(total), *_numbers(own)])
     series = {
@@ -155,7 +155,7 @@ def _reduction(run: OpenedRun, options: choices.Supervised, phase: int) -> Reduc
 
 def readout(run: OpenedRun, options: choices.Readout) -> Finding:
     """Similarity of the subspaces that the heads of tasks read."""
-    if run.learner.network.architecture.heads == "single":
+    if run.config.network.heads == "single":
         raise PerdureError(
             f"Run {run.record.hash} has a single head for all tasks, so there are no subspaces to compare."
         )
@@ -165,7 +165,7 @@ def readout(run: OpenedRun, options: choices.Readout) -> Finding:
         network, weights = run.running(phase, task)
         head, kept = weights[f"{network.head(task)}.weight"], run.features(phase, task)
         if kept is not None:
-            head = head.new_zeros(len(head), run.learner.network.width).index_copy(1, kept, head)
+            head = head.new_zeros(len(head), run.network.width).index_copy(1, kept, head)
         bases.append(readout_basis(head))
     if options.measure == "similarity":
         values = similarities(bases)
@@ -187,17 +187,17 @@ def embeddings(run: OpenedRun, options: choices.Embeddings) -> Finding:
     phase = run.phase(options.after)
     tasks = run.learnt(phase)
     if options.of == "embeddings":
-        values = embedding_distances(run.knowledge(phase), tasks)
+        values = embedding_distances(run.state(phase), tasks)
     else:
         made = [run.running(phase, task)[1] for task in tasks]
-        values = weight_distances(made, run.learner.network.body)
+        values = weight_distances(made, run.network.body)
     return pairs(f"{run.title}: Euclidean distance of {options.of}", tasks, values, "distance")
 
 
 def flatness(run: OpenedRun, options: choices.Flatness) -> Finding:
     """Mean Fisher of each task right after it was learnt."""
     means = []
-    for task in range(run.learner.network.tasks):
+    for task in range(run.network.tasks):
         phase = run.phase_of(task)
         network, weights = run.running(phase, task)
         data, chance = run.data(phase)[task].train, run.chance("flatness", task)

@@ -48,9 +48,9 @@ def _bare_options(words: list[str]) -> set[str]:
     if not any(word.startswith("--benchmark.") for word in words):
         return set()
     from perdure.benchmarks.task import Benchmark
-    from perdure.options import discover
+    from perdure.registry import pieces
 
-    kinds = discover("perdure.benchmarks", Benchmark).values()
+    kinds = pieces("benchmarks", Benchmark).values()
     return {
         f"benchmark.{name}"
         for kind in kinds
@@ -96,7 +96,8 @@ def _where(read: Words) -> int:
 
 
 def _build(read: Words) -> int:
-    from perdure.config import SCALES, build, option_names, sections
+    from perdure.config import build, option_names, sections
+    from perdure.presets import SCALES
 
     general = ("data", "scale", "from")
     if not read.positional:

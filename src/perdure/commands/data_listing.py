@@ -12,7 +12,7 @@ from rich.text import Text
 from perdure.benchmarks.sources.cache import built, digest
 from perdure.benchmarks.sources.folder import data_folder
 from perdure.benchmarks.task import Benchmark, Need, Task
-from perdure.options import discover
+from perdure.registry import pieces
 
 STYLES = {"missing": "red", "differs": "red", "there": "green", "intact": "green", "absent": "dim"}
 """How states are coloured."""
@@ -21,7 +21,7 @@ STYLES = {"missing": "red", "differs": "red", "there": "green", "intact": "green
 def listed() -> list[dict[str, Any]]:
     """For each benchmark what it needs, with the state of each file, and the files that were built."""
     found = []
-    for name, kind in sorted(discover("perdure.benchmarks", Benchmark).items()):
+    for name, kind in sorted(pieces("benchmarks", Benchmark).items()):
         files = built(name)
         found.append(
             {

@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 from perdure.config import Config, from_json
 from perdure.errors import Interrupted, PerdureError
-from perdure.learning.engine import Habits, Progress
+from perdure.learning.engine import Progress, RunOptions
 from perdure.report.board import Board
 from perdure.report.progress import Display
-from perdure.run import Done, run
+from perdure.run import RunResult, run
 
 News = Queue[tuple[int, Progress]]
 """What workers report: the number of the run, and where it is."""
@@ -67,15 +67,15 @@ def execute(
     force: bool = False,
     save_every: float = 20.0,
     board: Board | None = None,
-) -> list[Done]:
+) -> list[RunResult]:
     """Run all configs; results in the order of the configs. A board shows all of them together."""
-    habits = Habits(save_every=save_every, device=device)
+    options = RunOptions(save_every=save_every, device=device)
     if board is not None or min(workers, len(configs)) > 1:
-        return _in_pool(configs, runs, max(1, min(workers, len(configs))), habits, force, board)
+        return _in_pool(configs, runs, max(1, min(workers, len(configs))), options, force, board)
     signals = Signals()
     try:
         return [
-            _one(config, runs, replace(habits, stop=signals.asked), force, labelled=len(configs) > 1)
+            _one(config, runs, replace(options, stop=signals.asked), force, labelled=len(configs) > 1)
             for config in configs
         ]
     except Interrupted as stop:
@@ -84,11 +84,11 @@ def execute(
 
 
 def _one(
-    config: Config, runs: Path, habits: Habits, force: bool, *, labelled: bool, live: bool = True
-) -> Done:
+    config: Config, runs: Path, options: RunOptions, force: bool, *, labelled: bool, live: bool = True
+) -> RunResult:
     """Run one config with progress on standard error."""
     with Display(f"seed {config.seed}" if labelled else "", live=live) as display:
-        shown = replace(habits, watch=display.show, tell=display.say, building=display.built)
+        shown = replace(options, watch=display.show, tell=display.say, building=display.built)
         done = run(config, runs, shown, force=force)
         for warning in done.warnings:
             display.say(warning)
@@ -96,13 +96,13 @@ def _one(
 
 
 def _in_pool(
-    configs: Sequence[Config], runs: Path, workers: int, habits: Habits, force: bool, board: Board | None
-) -> list[Done]:
+    configs: Sequence[Config], runs: Path, workers: int, options: RunOptions, force: bool, board: Board | None
+) -> list[RunResult]:
     """Run configs in processes of one thread each.
 
     A signal to this process leaves a file that asks all of them to save themselves and stop.
     """
-    results: dict[int, Done] = {}
+    results: dict[int, RunResult] = {}
     faults: list[PerdureError] = []
     with tempfile.TemporaryDirectory() as folder:
         stop = Path(folder) / "stop"
@@ -114,7 +114,7 @@ def _in_pool(
             ProcessPoolExecutor(workers, mp_context=context) as pool,
         ):
             news = None if manager is None else manager.Queue()
-            order = _Order(str(runs), habits.save_every, habits.device, force, str(stop), news)
+            order = _Order(str(runs), options.save_every, options.device, force, str(stop), news)
             jobs = {pool.submit(_work, number, c.json, order): number for number, c in enumerate(configs)}
             signals = Signals(stop.touch)
             for job in _completed(jobs, board, news):
@@ -137,10 +137,10 @@ def _in_pool(
 
 
 def _completed(
-    jobs: Collection[Future[Done]], board: Board | None, news: News | None
-) -> Iterator[Future[Done]]:
+    jobs: Collection[Future[RunResult]], board: Board | None, news: News | None
+) -> Iterator[Future[RunResult]]:
     """The jobs as they end; meanwhile a board is told what workers report."""
-    pending: set[Future[Done]] = set(jobs)
+    pending: set[Future[RunResult]] = set(jobs)
     while pending:
         ended, pending = wait(pending, timeout=LOOK if board else None, return_when=FIRST_COMPLETED)
         while board is not None and news is not None and not news.empty():
@@ -159,14 +159,14 @@ class _Order(NamedTuple):
     news: News | None
 
 
-def _work(number: int, data: dict[str, object], order: _Order) -> Done:
+def _work(number: int, data: dict[str, object], order: _Order) -> RunResult:
     """In a worker: run one config, given as plain data, unless a stop was asked for before."""
     asked = Path(order.stop).exists
     if asked():
         raise Interrupted("Stopped; the same command continues where it was.")
-    habits = Habits(save_every=order.save_every, device=order.device, stop=asked)
+    options = RunOptions(save_every=order.save_every, device=order.device, stop=asked)
     config, runs, news = from_json(data), Path(order.runs), order.news
     if news is None:
-        return _one(config, runs, habits, order.force, labelled=True, live=False)
-    watching = replace(habits, watch=lambda state: news.put((number, state)))
+        return _one(config, runs, options, order.force, labelled=True, live=False)
+    watching = replace(options, watch=lambda state: news.put((number, state)))
     return run(config, runs, watching, force=order.force)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perdure.commands.words import check_names, parse
-from perdure.methods import COMBINATIONS, METHODS
+from perdure.methods import COMBINATIONS
 
 HELP = """\
 perdure list: benchmarks, methods and scales
@@ -17,14 +17,13 @@ def listing(words: list[str]) -> int:
     if read.help:
         print(HELP, end="")
         return 0
-    from perdure.benchmarks.task import Benchmark
-    from perdure.options import discover
+    from perdure.registry import methods, pieces
 
     print("Benchmarks")
-    for name, kind in sorted(discover("perdure.benchmarks", Benchmark).items()):
+    for name, kind in sorted(pieces("benchmarks").items()):
         print(f"  {name:<22}{_first_line(kind.__doc__)}")
     print("\nMethods (combine with +)")
-    for name, method in METHODS.items():
+    for name, method in methods().items():
         print(f"  {name:<22}{method.about}")
     for name in COMBINATIONS:
         print(f"  {name:<22}both together")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import textwrap
 
-from perdure.config import preset, preset_sources, sections
+from perdure.config import preset, sections
 from perdure.options import option_text
+from perdure.presets import preset_sources
 
 
 def print_options(benchmark: str, method: str, scale: str) -> None:

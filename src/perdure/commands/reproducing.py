@@ -44,8 +44,8 @@ def reproducing(words: list[str]) -> int:
         print(HELP, end="")
         return 0
     use_data_folder(read)
-    from perdure.config import SCALES
     from perdure.paper.item import find_item, items
+    from perdure.presets import SCALES
 
     if not read.positional:
         _list(items())

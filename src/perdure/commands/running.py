@@ -13,7 +13,7 @@ from perdure.errors import PerdureError
 
 if TYPE_CHECKING:
     from perdure.config import Config
-    from perdure.run import Done
+    from perdure.run import RunResult
 
 HELP = """\
 perdure run BENCHMARK METHOD: learn a benchmark's tasks one after the other
@@ -54,9 +54,10 @@ def running(words: list[str]) -> int:
             f"perdure run takes two names, but '{read.positional[2]}' follows them; "
             f"options begin with two dashes."
         )
-    from perdure.config import SCALES, option_names, sections
+    from perdure.config import option_names, sections
+    from perdure.presets import SCALES
 
-    known = option_names(sections(*read.positional))
+    known = option_names(sections(read.positional[0], read.positional[1], read.options))
     scale = choice(read.options, "scale", SCALES, "laptop")
     if read.help:
         from perdure.commands.options import print_options
@@ -113,7 +114,7 @@ def _configs(read: Words, scale: str) -> list[Config]:
     return [build(*read.positional, scale=scale, seed=seed, **values) for seed in seeds]
 
 
-def _print(done: list[Done], read: Words) -> None:
+def _print(done: list[RunResult], read: Words) -> None:
     from perdure.report.tables import accuracy_table, summary
     from perdure.report.terminal import show
 

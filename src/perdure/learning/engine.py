@@ -1,4 +1,4 @@
-"""All phases of a run, one after the other: train, finish, test on every task, keep a checkpoint."""
+"""All phases of a run, one after the other: a task arrives, is learnt, and all tasks are tested."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Protocol
 
 from perdure.benchmarks.task import Watch, quiet
 from perdure.errors import Interrupted
-from perdure.learning.evaluate import evaluate
-from perdure.learning.learner import Knowledge, Learner, newborn
+from perdure.learning.embedding_tables import read_through, tables
+from perdure.learning.evaluate import Score, evaluate
+from perdure.learning.learner import Learner, LearnerState, grow, init
 from perdure.learning.phase import Facts, Phase
 from perdure.learning.splits import Splits
-from perdure.learning.tables import reading, tables
 from perdure.learning.training import Training
 from perdure.networks.layout import Vectors, moved
-from perdure.weights.source import Chance
+from perdure.weights.source import GeneratorFactory
 
 
 @dataclass
@@ -36,8 +36,8 @@ class Progress:
     """At the end of a phase: the test accuracy of each task."""
 
 
-class Keeper(Protocol):
-    """Where a run keeps itself: checkpoints to resume from, and knowledge after each phase."""
+class CheckpointStore(Protocol):
+    """Where a run keeps itself: checkpoints to resume from, and the learner's state after each phase."""
 
     def load(self) -> tuple[Vectors, Facts] | None:
         """The last checkpoint, or None."""
@@ -46,11 +46,11 @@ class Keeper(Protocol):
         """Replace the checkpoint."""
 
     def keep(self, phase: int, tensors: Vectors) -> None:
-        """Keep the knowledge after a phase for good."""
+        """Keep the learner's state after a phase for good."""
 
 
 @dataclass
-class Outcome:
+class Results:
     """What came out: the accuracy matrix R[k][j] (after phase k, on task j), curves and times."""
 
     accuracy: list[list[float]] = field(default_factory=list)
@@ -61,11 +61,13 @@ class Outcome:
     seconds: list[dict[str, float]] = field(default_factory=list)
     memory: dict[str, int] = field(default_factory=dict)
     """Bytes that each penalty, the rehearsal and one stored sample take after the last phase so far."""
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Numbers of weights after the last phase so far: of the network, and of all that is trained."""
 
 
 @dataclass(frozen=True)
-class Habits:
-    """How a run behaves towards the outside.
+class RunOptions:
+    """How a run is carried out, apart from what it computes.
 
     Only device and threads can change numbers, in the last digits; the record names both.
     """
@@ -88,136 +90,185 @@ def learn(
     learner: Learner,
     data: Sequence[Splits],
     training: Training,
-    chance: Chance,
-    keeper: Keeper,
-    habits: Habits,
-) -> Outcome:
-    """Learn all tasks; continue from the keeper's checkpoint if it has one."""
-    outcome, knowledge = Outcome(), newborn(learner, chance).to(habits.device)
-    if training.tables == "trained":
-        knowledge = replace(knowledge, parameters=knowledge.parameters | tables(data))
+    generators: GeneratorFactory,
+    store: CheckpointStore,
+    options: RunOptions,
+) -> Results:
+    """Learn all tasks; continue from the store's checkpoint if it has one."""
+    results, state = Results(), init(learner)
     resumed: tuple[Vectors, Facts] | None = None
-    checkpoint = keeper.load()
+    checkpoint = store.load()
     if checkpoint is not None:
         tensors, facts = checkpoint
-        outcome = Outcome(**facts["outcome"])
-        knowledge = unpack(_strip(tensors, "knowledge|"), learner).to(habits.device)
+        results = Results(**facts["results"])
+        state = unpack(_strip(tensors, "state|"), learner, outputs_of(data[: facts["tasks"]]))
+        state = state.to(options.device)
         if facts["phase"] is not None:
-            resumed = moved(_strip(tensors, "phase|"), habits.device), facts["phase"]
-    phases = learner.phases
-    for number in range(len(outcome.accuracy), len(phases)):
-        phase = Phase(learner, knowledge, phases[number], data, training, chance)
+            resumed = moved(_strip(tensors, "phase|"), options.device), facts["phase"]
+    phases = learner.phases(len(data))
+    for number in range(len(results.accuracy), len(phases)):
+        phase = begin_phase(learner, state, phases[number], data, training, generators)
         spent = 0.0
         if resumed is not None:
             phase.restore(*resumed)
             spent, resumed = resumed[1]["seconds"], None
-        trained = _train(phase, number, outcome, keeper, habits, spent)
+        course = _Course(phase, number, len(phases), results, store, options)
+        trained = course.train(spent)
         begun = time.perf_counter()
-        knowledge = phase.finish()
+        state = phase.finish()
         finished = time.perf_counter()
-        scores = [
-            evaluate(*knowledge.weights(learner, task), splits.test, task)
-            for task, splits in enumerate(reading(data, knowledge.parameters))
-        ]
+        scores = score_all_tasks(learner, state, data, generators)
         row = [score.accuracy for score in scores]
-        outcome.accuracy.append(row)
-        outcome.f1.append([score.f1 for score in scores])
-        outcome.curves.append(phase.curve)
-        outcome.iterations.append(phase.iteration)
-        outcome.seconds.append(
+        results.accuracy.append(row)
+        results.f1.append([score.f1 for score in scores])
+        results.curves.append(phase.curve)
+        results.iterations.append(phase.iteration)
+        results.seconds.append(
             {"train": trained, "finish": finished - begun, "test": time.perf_counter() - finished}
         )
-        outcome.memory = _memory(learner, knowledge)
-        keeper.keep(number, pack(knowledge))
-        keeper.save(_prefixed(pack(knowledge), "knowledge|"), {"phase": None, "outcome": vars(outcome)})
-        habits.watch(_progress(phase, number, len(phases), {}, trained, row))
-    return outcome
-
-
-def _memory(learner: Learner, knowledge: Knowledge) -> dict[str, int]:
-    """Bytes of each memory, and of one stored sample if samples are stored."""
-    sizes = {
-        name: sum(vector.nbytes for vector in memory.values()) for name, memory in knowledge.memories.items()
-    }
-    if learner.rehearsal is not None:
-        samples = learner.rehearsal.stored(knowledge.memories["rehearsal"])
-        if samples:
-            sizes["a stored sample"] = round(sizes["rehearsal"] / samples)
-    return sizes
-
-
-def _train(
-    phase: Phase, number: int, outcome: Outcome, keeper: Keeper, habits: Habits, spent: float
-) -> float:
-    """Run one phase's loop to its end; returns the seconds it took, over all resumes."""
-    begun = time.perf_counter() - spent
-    saved = shown = time.perf_counter()
-
-    def save() -> None:
-        tensors, facts = phase.state()
-        facts["seconds"] = time.perf_counter() - begun
-        keeper.save(
-            _prefixed(tensors, "phase|") | _prefixed(pack(phase.knowledge), "knowledge|"),
-            {"phase": facts, "outcome": vars(outcome)},
+        results.memory = _memory(learner, state)
+        results.sizes = sizes_of(state)
+        store.keep(number, pack(state))
+        store.save(
+            _prefixed(pack(state), "state|"),
+            {"phase": None, "tasks": state.network.tasks, "results": vars(results)},
         )
+        options.watch(course.progress({}, trained, row))
+    return results
 
-    phases = len(phase.learner.phases)
-    while not phase.done:
-        losses = phase.step()
-        now = time.perf_counter()
-        if habits.stop():
-            save()
-            raise Interrupted("Stopped; the same command continues where it was.")
-        if now - saved > habits.save_every:
-            save()
-            saved = time.perf_counter()
-        validated = phase.iteration % phase.training.validate_every == 0
-        if validated or now - shown > SHOW_EVERY:
-            habits.watch(_progress(phase, number, phases, losses, now - begun, None))
-            shown = now
-    return time.perf_counter() - begun
+
+def begin_phase(
+    learner: Learner,
+    state: LearnerState,
+    tasks: Sequence[int],
+    data: Sequence[Splits],
+    training: Training,
+    generators: GeneratorFactory,
+) -> Phase:
+    """The phase of some tasks. The state grows by those that it does not know yet.
+
+    Of the data only those of these tasks are handed on; of the other known tasks no more than their format.
+    """
+    known = state.network.tasks
+    new = {task: data[task] for task in tasks if task >= known}
+    device = data[0].train.x.device
+    state = grow(learner, state, outputs_of(list(new.values())), generators).to(str(device))
+    if training.tables == "trained":
+        state = replace(state, parameters=state.parameters | tables(new))
+    formats = {task: data[task].train.without_samples() for task in range(state.network.tasks)}
+    return Phase(learner, state, {task: data[task] for task in tasks}, formats, training, generators)
+
+
+def score_all_tasks(
+    learner: Learner, state: LearnerState, data: Sequence[Splits], generators: GeneratorFactory
+) -> list[Score]:
+    """Test scores of all tasks. One that has not arrived is tested as it would start."""
+    everything = grow(learner, state, outputs_of(data[state.network.tasks :]), generators)
+    return [
+        evaluate(*everything.weights(learner, task), read_through(splits.test, task, state.parameters), task)
+        for task, splits in enumerate(data)
+    ]
+
+
+def outputs_of(data: Sequence[Splits]) -> list[int]:
+    """Numbers of outputs of tasks."""
+    return [splits.outputs for splits in data]
+
+
+def sizes_of(state: LearnerState) -> dict[str, int]:
+    """Numbers of weights: of the network's psi, and of all that is trained."""
+    trained = sum(vector.numel() for vector in state.parameters.values())
+    return {"network": state.network.layout.size, "trained": trained}
+
+
+def _memory(learner: Learner, state: LearnerState) -> dict[str, int]:
+    """Bytes of each memory, and of one stored sample if samples are stored."""
+    sizes = {name: sum(v.nbytes for v in memory.values()) for name, memory in state.memories.items()}
+    for name, hook in learner.hooks.items():
+        if samples := hook.stored(state.memories[name]):
+            sizes["a stored sample"] = round(sizes[name] / samples)
+    return sizes
 
 
 SHOW_EVERY = 0.2
 """Seconds between looks at the progress."""
 
 
-def _progress(
-    phase: Phase,
-    number: int,
-    phases: int,
-    losses: dict[str, float],
-    seconds: float,
-    accuracy: list[float] | None,
-) -> Progress:
-    names = [phase.data[task].name for task in phase.tasks]
-    return Progress(
-        phase=number,
-        phases=phases,
-        task=names[0] if len(names) == 1 else f"{len(names)} tasks together",
-        iteration=phase.iteration,
-        iterations=phase.iterations,
-        losses=losses,
-        val_accuracy=phase.curve[-1]["val accuracy"] if phase.curve else None,
-        seconds=seconds,
-        accuracy=accuracy,
-    )
+@dataclass
+class _Course:
+    """One phase on its way: training with checkpoints and reports."""
+
+    phase: Phase
+    number: int
+    phases: int
+    results: Results
+    store: CheckpointStore
+    options: RunOptions
+
+    def train(self, spent: float) -> float:
+        """Run the phase's loop to its end; returns the seconds it took, over all resumes."""
+        begun = time.perf_counter() - spent
+        saved = shown = time.perf_counter()
+        phase, options = self.phase, self.options
+        while not phase.done:
+            losses = phase.step()
+            now = time.perf_counter()
+            if options.stop():
+                self._save(now - begun)
+                raise Interrupted("Stopped; the same command continues where it was.")
+            if now - saved > options.save_every:
+                self._save(now - begun)
+                saved = time.perf_counter()
+            validated = phase.iteration % phase.training.validate_every == 0
+            if validated or now - shown > SHOW_EVERY:
+                options.watch(self.progress(losses, now - begun, None))
+                shown = now
+        return time.perf_counter() - begun
+
+    def _save(self, seconds: float) -> None:
+        """Replace the checkpoint by one within the phase."""
+        tensors, facts = self.phase.state()
+        before = self.phase.before
+        self.store.save(
+            _prefixed(tensors, "phase|") | _prefixed(pack(before), "state|"),
+            {
+                "phase": facts | {"seconds": seconds},
+                "tasks": before.network.tasks,
+                "results": vars(self.results),
+            },
+        )
+
+    def progress(self, losses: dict[str, float], seconds: float, accuracy: list[float] | None) -> Progress:
+        """Where the phase is."""
+        phase = self.phase
+        return Progress(
+            phase=self.number,
+            phases=self.phases,
+            task=phase.name,
+            iteration=phase.iteration,
+            iterations=phase.iterations,
+            losses=losses,
+            val_accuracy=phase.curve[-1]["val accuracy"] if phase.curve else None,
+            seconds=seconds,
+            accuracy=accuracy,
+        )
 
 
-def pack(knowledge: Knowledge) -> Vectors:
-    """Knowledge as one mapping of tensors: parameters/..., buffers/..., memory/PENALTY/..."""
-    tensors = _prefixed(knowledge.parameters, "parameters/") | _prefixed(knowledge.buffers, "buffers/")
-    for name, memory in knowledge.memories.items():
+def pack(state: LearnerState) -> Vectors:
+    """A state as one mapping of tensors: parameters/..., buffers/..., memory/HOOK/..."""
+    tensors = _prefixed(state.parameters, "parameters/") | _prefixed(state.buffers, "buffers/")
+    for name, memory in state.memories.items():
         tensors |= _prefixed(memory, f"memory/{name}/")
     return tensors
 
 
-def unpack(tensors: Vectors, learner: Learner) -> Knowledge:
-    """The inverse of `pack`."""
-    return Knowledge(
+def unpack(tensors: Vectors, learner: Learner, outputs: Sequence[int]) -> LearnerState:
+    """The inverse of `pack`, given the numbers of outputs of the tasks that had arrived."""
+    return LearnerState(
+        network=init(learner).network.grown(outputs),
         parameters=_strip(tensors, "parameters/"),
         buffers=_strip(tensors, "buffers/"),
-        memories={name: _strip(tensors, f"memory/{name}/") for name in learner.remembering},
+        memories={name: _strip(tensors, f"memory/{name}/") for name in learner.hooks},
     )
 
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from perdure.hooks import Hook
+from perdure.networks.bodies.body import Architecture
 from perdure.networks.layout import Vectors, Weights, moved
 from perdure.networks.network import Network
 from perdure.penalties.penalty import Penalty
 from perdure.rehearsal.rehearsal import Rehearsal
-from perdure.weights.source import Chance, WeightSource, take
+from perdure.weights.source import GeneratorFactory, Stock, WeightSource, take
+
+REHEARSAL = "rehearsal"
+"""Name of the rehearsal among the hooks; a penalty has its own name."""
 
 
 @dataclass(frozen=True)
 class Learner:
-    """The composition that a method's name stands for, around one network."""
+    """The composition that a method's name stands for, for sequences with so many features."""
 
-    network: Network
+    architecture: Architecture
+    inputs: int
     source: WeightSource
     penalties: Mapping[str, Penalty] = field(default_factory=dict)
     rehearsal: Rehearsal | None = None
@@ -24,33 +30,34 @@ class Learner:
     """Whether all tasks are learnt in one phase (multitask)."""
 
     @property
-    def remembering(self) -> list[str]:
-        """Names of all that have a memory."""
-        return [*self.penalties, *(["rehearsal"] if self.rehearsal else [])]
+    def hooks(self) -> dict[str, Hook]:
+        """All that accompanies a phase, by name, in the order in which losses are added."""
+        hooks: dict[str, Hook] = dict(self.penalties)
+        return hooks if self.rehearsal is None else hooks | {REHEARSAL: self.rehearsal}
 
-    @property
-    def phases(self) -> list[list[int]]:
-        """Which tasks are learnt in each phase."""
-        tasks = list(range(self.network.tasks))
-        return [tasks] if self.together else [[task] for task in tasks]
+    def phases(self, tasks: int) -> list[list[int]]:
+        """Which of so many tasks are learnt in each phase."""
+        return [list(range(tasks))] if self.together else [[task] for task in range(tasks)]
 
 
 @dataclass(frozen=True)
-class Knowledge:
+class LearnerState:
     """What a learner has learnt so far: all that must outlive a phase."""
 
+    network: Network
+    """The network for the tasks that have arrived."""
     parameters: Vectors
     buffers: Vectors
     memories: Mapping[str, Vectors]
-    """For each penalty, and for the rehearsal, its memory."""
+    """For each hook its memory."""
 
     def weights(self, learner: Learner, task: int) -> tuple[Network, Weights]:
         """The network and psi with which `task` runs now."""
-        positions = learner.source.active(learner.network, self.buffers, [task])
+        positions = learner.source.active(self.network, self.buffers, [task])
         active = take(self.parameters, positions)
-        return learner.source.weights(learner.network, self.buffers, active, task)
+        return learner.source.weights(self.network, self.buffers, active, task)
 
-    def to(self, device: str) -> Knowledge:
+    def to(self, device: str) -> LearnerState:
         """The same on another device."""
         return replace(
             self,
@@ -60,9 +67,24 @@ class Knowledge:
         )
 
 
-def newborn(learner: Learner, chance: Chance) -> Knowledge:
-    """Knowledge before the first task."""
-    parameters, buffers = learner.source.start(learner.network, chance)
-    if learner.rehearsal is not None:
-        parameters |= learner.rehearsal.start(learner.network, chance)
-    return Knowledge(parameters, buffers, {name: {} for name in learner.remembering})
+def init(learner: Learner) -> LearnerState:
+    """The state before any task has arrived."""
+    network = Network(learner.architecture, learner.inputs, [])
+    return LearnerState(network, {}, {}, {name: {} for name in learner.hooks})
+
+
+def grow(
+    learner: Learner, state: LearnerState, outputs: Sequence[int], generators: GeneratorFactory
+) -> LearnerState:
+    """The state after more tasks have arrived: new heads, embeddings, masks for these numbers of outputs."""
+    if not outputs:
+        return state
+    network, known = state.network.grown(outputs), state.network.tasks
+    parameters, buffers = dict(state.parameters), dict(state.buffers)
+    growing: list[WeightSource | Hook] = [learner.source, *learner.hooks.values()]
+    for piece in growing:
+        new = piece.grow(network, known, Stock(parameters, buffers), generators)
+        parameters |= new.parameters
+        buffers |= new.buffers
+    device = str(next(iter(parameters.values())).device)
+    return replace(state, network=network, parameters=parameters, buffers=buffers).to(device)

@@ -1,106 +1,98 @@
 """The optimisation loop: one task, or several learnt together.
 
-The only such loop. It asks the weight source for psi, the penalties for their terms, and knows neither
-by name.
+The only such loop. It asks the weight source for psi, the hooks for their terms, and knows none by name.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from perdure.errors import PerdureError
+from perdure.hooks import PhaseContext, PhaseEnd, Step, Term, Watched
+from perdure.learning.embedding_tables import PREFIX, read_through
 from perdure.learning.evaluate import Score, evaluate
-from perdure.learning.learner import Knowledge, Learner
+from perdure.learning.learner import Learner, LearnerState
 from perdure.learning.optimiser import Optimiser
 from perdure.learning.sampling import Mixture
 from perdure.learning.splits import Splits
-from perdure.learning.tables import PREFIX, reading
 from perdure.learning.training import Training
-from perdure.networks.batch import Batch
-from perdure.networks.layout import Vectors, Weights
-from perdure.networks.network import Network
+from perdure.networks.batch import Batch, Data
+from perdure.networks.layout import Vectors
 from perdure.networks.targets import negative_log_likelihood
 from perdure.networks.together import logits_of
-from perdure.penalties.penalty import Situation, Term, Watched
-from perdure.rehearsal.rehearsal import Replay
-from perdure.weights.source import Chance, put, take
+from perdure.weights.source import GeneratorFactory, put, take
 
 Facts = dict[str, Any]
 """What a checkpoint keeps beside tensors; plain JSON."""
 
-Running = dict[int, tuple[Network, Weights]]
-"""For each task of a mini-batch the network that runs and its psi."""
 
-
-def situate(
+def context_of(
     learner: Learner,
-    knowledge: Knowledge,
-    tasks: Sequence[int],
-    data: Sequence[Splits],
-    chance: Chance,
-) -> Situation:
-    """What penalties and rehearsal may know when these tasks are about to be learnt."""
+    state: LearnerState,
+    data: Mapping[int, Splits],
+    formats: Mapping[int, Data],
+    generators: GeneratorFactory,
+) -> PhaseContext:
+    """What hooks may know when the tasks whose data are given are about to be learnt."""
+    tasks = list(data)
+    known = [task for task in range(state.network.tasks) if task not in data]
     # While old tasks are rehearsed, what is theirs alone (their heads) goes on learning too.
-    old = range(min(tasks)) if learner.rehearsal is not None else ()
-    positions = learner.source.active(learner.network, knowledge.buffers, tasks, old)
-    return Situation(
-        network=learner.network,
+    rehearsed = known if any(hook.rehearses for hook in learner.hooks.values()) else []
+    positions = learner.source.active(state.network, state.buffers, tasks, rehearsed)
+    return PhaseContext(
+        network=state.network,
         source=learner.source,
-        buffers=knowledge.buffers,
-        parameters=knowledge.parameters,
+        buffers=state.buffers,
+        parameters=state.parameters,
         positions=positions,
-        start=take(knowledge.parameters, positions),
+        start=take(state.parameters, positions),
         tasks=tasks,
-        data=lambda task: data[task].train,
-        chance=chance,
+        known=known,
+        training_data={task: read_through(s.train, task, state.parameters) for task, s in data.items()},
+        formats={task: read_through(each, task, state.parameters) for task, each in formats.items()},
+        generators=generators,
     )
 
 
 class Phase:
-    """Training of the given tasks, from the knowledge before it to the knowledge after it."""
+    """Training of some tasks, from the state before it to the state after it."""
 
     def __init__(
         self,
         learner: Learner,
-        knowledge: Knowledge,
-        tasks: Sequence[int],
-        data: Sequence[Splits],
+        state: LearnerState,
+        data: Mapping[int, Splits],
+        formats: Mapping[int, Data],
         training: Training,
-        chance: Chance,
+        generators: GeneratorFactory,
     ) -> None:
-        """Set everything to the start of the phase."""
-        begun = learner.source.begin(learner.network, knowledge.buffers, knowledge.parameters, tasks, chance)
-        knowledge = replace(knowledge, parameters=begun)
-        self.learner, self.knowledge, self.tasks = learner, knowledge, tasks
-        self.data, self.training = reading(data, begun), training
-        situation = situate(learner, knowledge, tasks, self.data, chance)
-        self.replay = self._rehearse(situation)
-        own = () if learner.rehearsal is None else learner.rehearsal.prefixes
-        # In one order, whether the knowledge is fresh or from a file: sums of floats depend on it.
-        extra = sorted(name for name in knowledge.parameters if name.startswith(own))
-        extra += [name for task in tasks if (name := f"{PREFIX}{task}") in knowledge.parameters]
-        self.positions = situation.positions | dict.fromkeys(extra)
-        start = take(knowledge.parameters, self.positions)
+        """Set everything to the start of the phase.
+
+        `data` holds the tasks to be learnt, `formats` how data of all known tasks look, without samples.
+        """
+        self.learner, self.before, self.training = learner, state, training
+        self.tasks, self.data = list(data), data
+        context = context_of(learner, state, data, formats, generators)
+        self.positions = context.positions | dict.fromkeys(self._extra_vectors())
+        start = take(state.parameters, self.positions)
         self.active = {name: vector.clone().requires_grad_() for name, vector in start.items()}
-        self.terms = {
-            name: penalty.begin(knowledge.memories[name], situation)
-            for name, penalty in learner.penalties.items()
+        self.terms: dict[str, Term] = {
+            name: hook.begin(state.memories[name], context) for name, hook in learner.hooks.items()
         }
         self.optimiser = Optimiser(
             training.optimiser, self.active, training.learning_rate, training.weight_decay
         )
         self.mixture = Mixture(
-            {task: len(data[task].train) for task in tasks},
-            {task: chance("batches", task) for task in tasks},
-            chance("mixture", *tasks),
+            {task: len(splits.train) for task, splits in data.items()},
+            {task: generators("batches", task) for task in data},
+            generators("mixture", *data),
         )
-        self.iterations = training.iterations * len(tasks)
+        self.iterations = training.iterations * len(data)
         self.iteration = 0
         self.stopped = False
         self.best: tuple[Score, Vectors] | None = None
@@ -108,11 +100,18 @@ class Phase:
         self.sums: dict[str, float] = {}
         self.curve: list[dict[str, float]] = []
 
-    def _rehearse(self, situation: Situation) -> Replay | None:
-        rehearsal = self.learner.rehearsal
-        if rehearsal is None:
-            return None
-        return rehearsal.begin(self.knowledge.memories["rehearsal"], situation)
+    def _extra_vectors(self) -> list[str]:
+        """Names of the vectors that are trained beside the source's: the hooks' own, and word vectors."""
+        prefixes = tuple(prefix for hook in self.learner.hooks.values() for prefix in hook.prefixes)
+        # In one order, whether the state is fresh or from a file: sums of floats depend on it.
+        extra = sorted(name for name in self.before.parameters if name.startswith(prefixes))
+        return extra + [name for task in self.tasks if (name := f"{PREFIX}{task}") in self.before.parameters]
+
+    @property
+    def name(self) -> str:
+        """What is being learnt, for people."""
+        names = [splits.name for splits in self.data.values()]
+        return names[0] if len(names) == 1 else f"{len(names)} tasks together"
 
     @property
     def done(self) -> bool:
@@ -123,13 +122,14 @@ class Phase:
         """One iteration: batch, loss terms, gradients, clipping, the optimiser's step."""
         training = self.training
         self.optimiser.go_at(training.pace(self.iteration, self.iterations))
-        losses = self._gradients()
+        step, losses = self._gradients()
         values = {name: float(loss.detach()) for name, loss in losses.items()}
         self._check({f"loss term '{name}'": value for name, value in values.items()})
+        self._transform(step)
         if training.clip is not None:
             norm = torch.nn.utils.clip_grad_norm_(list(self.active.values()), training.clip)
             self._check({"norm of the gradient": float(norm)})
-        self._observe("total")
+        self._observe("total", step)
         self.optimiser.step()
         self.iteration += 1
         for name, value in values.items():
@@ -138,49 +138,66 @@ class Phase:
             self._validate()
         return values
 
-    def _gradients(self) -> dict[str, Tensor]:
+    def _gradients(self) -> tuple[Step, dict[str, Tensor]]:
         """Draw a batch; leave the gradient of all loss terms in the active vectors; return the terms."""
         for vector in self.active.values():
             vector.grad = None
-        shares = self.mixture.take(self.training.batch_size)
-        running: Running = {
-            task: self.learner.source.weights(self.learner.network, self.knowledge.buffers, self.active, task)
-            for task in shares
-        }
-        data = reading(self.data, self.active)
-        batches = {task: data[task].train.batch(index) for task, index in shares.items()}
-        losses = {"task": self._task_loss(batches, running)}
+        step = self._forward(self.mixture.take(self.training.batch_size))
+        losses = {"task": self._task_loss(step.logits, step.batches)}
         alone = any(term.watches == "task" for term in self.terms.values())
-        if alone:  # some penalty wants to see the task's gradient by itself
+        if alone:  # some term wants to see the task's gradient by itself
             losses["task"].backward(retain_graph=True)
-            self._observe("task")
-        for name, term in self.terms.items():
-            loss = term.loss(self.active, list(running.values()))
-            if loss is not None:
-                losses[name] = loss
-        if self.replay is not None:
-            losses |= self.replay.losses(self.active, batches)
+            self._observe("task", step)
+        for term in self.terms.values():
+            losses.update(term.losses(step))
         to_go = [loss for name, loss in losses.items() if not (alone and name == "task")]
         if to_go:
             sum(to_go[1:], to_go[0]).backward()
-        return losses
+        return step, losses
 
-    def _task_loss(self, batches: Mapping[int, Batch], running: Running) -> Tensor:
+    def _forward(self, indices: Mapping[int, Tensor]) -> Step:
+        """The mini-batch of the given samples, and the network's answers to it."""
+        learner, before = self.learner, self.before
+        networks = learner.source.running(before.network, before.buffers, self.active, indices)
+        batches = {
+            task: read_through(self.data[task].train, task, self.active).batch(index)
+            for task, index in indices.items()
+        }
+        return Step(
+            number=self.iteration,
+            active=self.active,
+            indices=indices,
+            batches=batches,
+            networks=networks,
+            logits=logits_of(networks, batches),
+            would_move=self.optimiser.would_move,
+        )
+
+    def _task_loss(self, logits: Mapping[int, Tensor], batches: Mapping[int, Batch]) -> Tensor:
         """Summed negative log-likelihood over the batch, divided by its size."""
-        logits = logits_of(running, batches)
         losses = [negative_log_likelihood(logits[task], batch) for task, batch in batches.items()]
         return sum(losses[1:], losses[0]) / self.training.batch_size
 
-    def _observe(self, moment: Watched) -> None:
-        """Show the gradients of this moment to the penalties that watch it."""
+    def _current_gradients(self) -> Vectors:
+        return {
+            name: torch.zeros_like(vector) if vector.grad is None else vector.grad
+            for name, vector in self.active.items()
+        }
+
+    def _observe(self, moment: Watched, step: Step) -> None:
+        """Show the gradients of this moment to the terms that watch it."""
         watchers = [term for term in self.terms.values() if term.watches == moment]
         if watchers:
-            gradients = {
-                name: torch.zeros_like(vector) if vector.grad is None else vector.grad
-                for name, vector in self.active.items()
-            }
+            gradients = self._current_gradients()
             for term in watchers:
-                term.observe(gradients, self.optimiser.would_move)
+                term.observe(step, gradients)
+
+    def _transform(self, step: Step) -> None:
+        """Let the terms that want to change the total gradient, one after the other."""
+        for term in self.terms.values():
+            if term.transforms:
+                for name, gradient in term.transform(step, self._current_gradients()).items():
+                    self.active[name].grad = gradient
 
     def _check(self, values: Mapping[str, float]) -> None:
         """Stop before a step that would spoil the weights; checkpoints so far are good."""
@@ -194,16 +211,14 @@ class Phase:
 
     def _validate(self) -> None:
         """Note the curve; keep the best weights and stop early if asked to."""
-        data = reading(self.data, self.trained())
+        source, before, trained = self.learner.source, self.before, self.trained()
         scores = [
             evaluate(
-                *self.learner.source.weights(
-                    self.learner.network, self.knowledge.buffers, self.trained(), task
-                ),
-                data[task].val,
+                *source.weights(before.network, before.buffers, trained, task),
+                read_through(splits.val, task, trained),
                 task,
             )
-            for task in self.tasks
+            for task, splits in self.data.items()
         ]
         score = Score(*(sum(column) / len(scores) for column in zip(*scores, strict=True)))
         self._check({"validation loss": score.loss})
@@ -220,28 +235,24 @@ class Phase:
             self.stale += 1
         rank = (score.accuracy, -score.loss)
         if self.best is None or rank > (self.best[0].accuracy, -self.best[0].loss):
-            self.best = score, {name: vector.clone() for name, vector in self.trained().items()}
+            self.best = score, {name: vector.clone() for name, vector in trained.items()}
         self.stopped = self.stale >= self.training.patience
 
     def trained(self) -> Vectors:
         """The active vectors as they are, without gradients."""
         return {name: vector.detach() for name, vector in self.active.items()}
 
-    def finish(self) -> Knowledge:
-        """The knowledge after the phase: trained weights put back, memories renewed."""
+    def finish(self) -> LearnerState:
+        """The state after the phase: trained weights put back, memories renewed."""
         active = self.trained() if self.best is None else self.best[1]
-        # In place: penalties and rehearsal look at the same list, and now through the trained tables.
-        self.data[:] = reading(self.data, active)
-        return Knowledge(
-            parameters=put(self.knowledge.parameters, active, self.positions),
-            buffers=self.knowledge.buffers,
-            memories={name: term.finish(active) for name, term in self._remembering.items()},
+        data = {task: read_through(splits.train, task, active) for task, splits in self.data.items()}
+        end = PhaseEnd(active, data)
+        return LearnerState(
+            network=self.before.network,
+            parameters=put(self.before.parameters, active, self.positions),
+            buffers=self.before.buffers,
+            memories={name: term.finish(end) for name, term in self.terms.items()},
         )
-
-    @property
-    def _remembering(self) -> dict[str, Term | Replay]:
-        """All that have running state and a memory."""
-        return {**self.terms, **({} if self.replay is None else {"rehearsal": self.replay})}
 
     def state(self) -> tuple[Vectors, Facts]:
         """Tensors and facts from which `restore` continues bit for bit."""
@@ -252,7 +263,7 @@ class Phase:
             "batches": self.mixture.state(),
             "best": {} if self.best is None else self.best[1],
         }
-        parts |= {f"term {name}": term.state() for name, term in self._remembering.items()}
+        parts |= {f"term {name}": term.state() for name, term in self.terms.items()}
         facts: Facts = {
             "iteration": self.iteration,
             "stopped": self.stopped,
@@ -275,7 +286,7 @@ class Phase:
                 vector.copy_(parts["active"][name])
         self.optimiser.restore(parts.get("optimiser", {}), facts["optimiser"])
         self.mixture.restore(parts["batches"])
-        for name, term in self._remembering.items():
+        for name, term in self.terms.items():
             term.restore(parts.get(f"term {name}", {}))
         self.iteration, self.stale = facts["iteration"], facts["stale"]
         self.stopped = facts["stopped"]

@@ -12,6 +12,8 @@ class Splits:
     """A task's data on the device."""
 
     name: str
+    outputs: int
+    """Number of outputs of the task's head."""
     train: Data
     val: Data
     test: Data

@@ -64,6 +64,10 @@ class Data:
         other.complete = bool((y >= 0).all()) or self.kind is Kind.TAGS
         return other
 
+    def without_samples(self) -> Data:
+        """How these data look, and none of them."""
+        return self.having(self.x[:0], self.y[:0], torch.zeros(0, dtype=torch.long))
+
     def reading(self, table: Tensor) -> Data:
         """The same row numbers, read through another table [V, F]."""
         other = copy(self)

@@ -1,10 +1,4 @@
-"""The diagonal of the Fisher information, from batched per-sample gradients.
-
-The gradient that one sample gives to a matrix W of an affine map z = W a + b is the sum over its time
-steps of delta_t a_t^T, with delta = dL/dz. One forward and one backward sweep over a whole batch give
-every a and delta; the per-sample sums are then batched matrix products, in blocks small enough to stay
-in the cache, squared and added up. No sample ever needs a backward pass of its own.
-"""
+"""The diagonal of the Fisher information, from batched per-sample gradients."""
 
 from __future__ import annotations
 
@@ -19,19 +13,11 @@ from perdure.benchmarks.task import Kind, Sequences
 from perdure.errors import PerdureError, unknown
 from perdure.networks.batch import Batch, Data
 from perdure.networks.layout import Weights
-from perdure.networks.network import Entry, Network, Tape
+from perdure.networks.network import Network
+from perdure.networks.sample_gradients import mean_sample_gradients
 from perdure.networks.targets import draw
 
 Estimator = Literal["empirical", "sampled", "exact"]
-
-BLOCK = 2**18
-"""Entries of the per-sample gradients that are held at once: 1 MB, about a core's cache."""
-PASS = 2**25
-"""Numbers that one forward and backward pass may keep: this bounds the memory."""
-FEW = 8
-"""Up to so many large gradients are squared one by one (one pass over memory instead of three)."""
-WIDEST = 256
-"""Samples of a pass at the most; more would not be faster."""
 
 
 def fisher(
@@ -68,40 +54,11 @@ def fisher(
             "for instance perdure.randomness.generator(seed, 'fisher')."
         )
     index = torch.randperm(len(data), generator=generator)[:samples] if subset else torch.arange(len(data))
-    if data.lengths is not None:  # similar lengths together, longest first
-        index = index[torch.argsort(data.lengths[index], descending=True, stable=True)]
-    frozen = {name: weight.detach() for name, weight in weights.items()}
-    totals = {name: torch.zeros_like(weight, dtype=torch.float64) for name, weight in frozen.items()}
-    for part in index.split(_samples_per_pass(network, data)):
-        for entry, delta in _swept(network, frozen, data.batch(part), task, estimator, generator):
-            _add_squares(totals, entry, delta)
-    return {name: (total / len(index)).to(weights[name].dtype) for name, total in totals.items()}
 
+    def cotangents(logits: Tensor, batch: Batch) -> Iterator[Tensor]:
+        return _cotangents(logits, batch, estimator, generator)
 
-def _samples_per_pass(network: Network, data: Data) -> int:
-    """So many that the sweeps' buffers stay below PASS numbers."""
-    architecture = network.architecture
-    layers = len(network.directions) * sum(architecture.hidden) * (4 * network.cell.gates + 4)
-    per_step = layers + 2 * (sum(architecture.before) + sum(architecture.after)) + 2 * network.inputs
-    return max(1, min(WIDEST, PASS // (per_step * data.x.shape[1])))
-
-
-def _swept(
-    network: Network,
-    weights: Weights,
-    batch: Batch,
-    task: int,
-    estimator: Estimator,
-    generator: torch.Generator | None,
-) -> Iterator[tuple[Entry, Tensor]]:
-    """Every affine map of the network with a delta for it; several deltas for `exact`."""
-    tape: Tape = []
-    with torch.enable_grad():
-        logits = network(weights, batch, task, tape)
-    outputs = [entry.outputs for entry in tape]
-    for cotangent in _cotangents(logits.detach(), batch, estimator, generator):
-        deltas = torch.autograd.grad(logits, outputs, cotangent, retain_graph=estimator == "exact")
-        yield from zip(tape, deltas, strict=True)
+    return mean_sample_gradients(network, weights, data, index, task, cotangents)
 
 
 def _cotangents(
@@ -148,35 +105,3 @@ def _exact_cotangents(logits: Tensor, batch: Batch) -> Iterator[Tensor]:
                 score[:, output] += 1
                 cotangent[rows] = chances[:, output, None].sqrt() * score * asked[rows, None]
             yield cotangent
-
-
-def _add_squares(totals: Weights, entry: Entry, delta: Tensor) -> None:
-    """Add each sample's squared gradient of the map's weight and bias to the totals."""
-    packing, inputs = entry.packing, entry.inputs.detach()
-    if packing.steps == 1:
-        # One step each: (delta a^T)^2 = delta^2 (a^2)^T, a single matrix product.
-        squares = delta.square()
-        totals[entry.weight] += squares.t() @ inputs.square()
-        totals[entry.bias] += squares.sum(0)
-        return
-    deltas, activities = packing.unpack(delta), packing.unpack(inputs)
-    totals[entry.bias] += deltas.sum(1).square().sum(0)
-    total = torch.zeros_like(totals[entry.weight], dtype=delta.dtype)
-    width = max(1, min(len(deltas), BLOCK // total.numel()))
-    buffer = delta.new_empty(width, *total.shape)  # used again and again, so that it stays in the cache
-    for block, steps in _blocks(packing.lengths, width):
-        gradients = buffer[: block.stop - block.start]
-        torch.bmm(deltas[block, :steps].transpose(1, 2), activities[block, :steps], out=gradients)
-        if width > FEW:
-            total += gradients.square_().sum(0)
-        else:
-            for gradient in gradients:
-                total.addcmul_(gradient, gradient)
-    totals[entry.weight] += total
-
-
-def _blocks(lengths: Tensor, width: int) -> Iterator[tuple[slice, int]]:
-    """Blocks of `width` samples, each with its longest length."""
-    for start in range(0, len(lengths), width):
-        block = slice(start, min(start + width, len(lengths)))
-        yield block, int(lengths[block].max())

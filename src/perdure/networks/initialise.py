@@ -1,4 +1,4 @@
-"""Start values of a network's weights (facts of the original: every rule is uniform)."""
+"""Start values of a network's weights, as its layout describes them."""
 
 from __future__ import annotations
 
@@ -6,25 +6,20 @@ import torch
 from torch import Tensor
 
 from perdure.networks.layout import Layout, Weights
-from perdure.networks.network import Architecture
 
 
-def initialise(layout: Layout, architecture: Architecture, generator: torch.Generator) -> Weights:
-    """Weights drawn by the architecture's rule.
+def initialise(layout: Layout, generator: torch.Generator) -> Weights:
+    """Weights drawn one after the other, in the order of the layout.
 
-    `original`: each matrix and its bias from U(+-1/sqrt(fan-in of the matrix)), recurrent layers
-    included. `torch`: recurrent layers from U(+-1/sqrt(units)), as torch.nn.RNN and LSTM do.
+    A layout that continues another one (a network that has gained a task) therefore begins with the very
+    same values.
     """
     weights: Weights = {}
-    for name, axes in layout.axes.items():
-        matrix = layout.axes[name.replace("bias", "weight")]
-        recurrent = name.startswith("recurrent.")
-        by_units = recurrent and architecture.initialisation == "torch"
-        fan = axes[0].units if by_units else matrix[1].size
-        shape = tuple(axis.size for axis in axes)
-        weights[name] = (torch.rand(shape, generator=generator) * 2 - 1) * fan**-0.5
-        if architecture.orthogonal and name.endswith("weight_hh"):
-            blocks = [orthogonal(axes[1].size, generator) for _ in range(axes[0].gates)]
+    for name, shape in layout.shapes.items():
+        start = layout.starts[name]
+        weights[name] = (torch.rand(shape, generator=generator) * 2 - 1) * start.bound
+        if start.orthogonal_blocks:
+            blocks = [orthogonal(shape[1], generator) for _ in range(start.orthogonal_blocks)]
             weights[name] = torch.cat(blocks)
     return weights
 

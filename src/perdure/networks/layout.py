@@ -1,4 +1,4 @@
-"""Which weights a network has: names, shapes, and the units that their axes belong to.
+"""Which weights a network has: names, shapes, start values, and the units that their axes belong to.
 
 A network's weights psi are a mapping from names to tensors. A `Layout` also knows them as one flat
 vector, which is how optimisers, importance values and hypernetworks see them.
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -46,6 +47,10 @@ class Axis:
         """Length of the axis."""
         return self.gates * self.units
 
+    def stacked(self, gates: int) -> Axis:
+        """The same units, `gates` copies of them."""
+        return Axis(self.groups, gates)
+
     def gather(self, kept: Mapping[str, Tensor]) -> Tensor:
         """Positions on this axis that remain if each group in `kept` keeps only those units."""
         positions, start = [], 0
@@ -56,12 +61,58 @@ class Axis:
         return torch.cat([one + gate * self.units for gate in range(self.gates)])
 
 
-class Layout:
-    """An ordered mapping from weight names to axes."""
+@dataclass(frozen=True)
+class Start:
+    """How a weight starts: U(-bound, bound), or random orthogonal blocks one above the other."""
 
-    def __init__(self, axes: Mapping[str, tuple[Axis, ...]]) -> None:
+    bound: float
+    orthogonal_blocks: int = 0
+    spread: float = 0.0
+    """Standard deviation that a hypernetwork's output should have at first in its place."""
+
+
+@dataclass(frozen=True)
+class InitialisationRule:
+    """The rule by which layers choose the bounds of their start values (facts of the original)."""
+
+    kind: Literal["original", "torch"] = "original"
+    """original: U(+-1/sqrt(fan-in)) per matrix; torch: U(+-1/sqrt(units)) in recurrent layers."""
+    orthogonal: bool = False
+    """Whether hidden-to-hidden matrices start orthogonal, each gate's block for itself."""
+
+    def affine(self, fan_in: int, units: int | None = None) -> Start:
+        """For a matrix with `fan_in` columns and its bias; `units` are those of a recurrent layer."""
+        size = units if units is not None and self.kind == "torch" else fan_in
+        return Start(size**-0.5, spread=(3 * fan_in) ** -0.5)
+
+    def state_to_state(self, units: int, gates: int) -> Start:
+        """For W_hh [gates * units, units]; generated ones are to have the spread of orthogonal matrices."""
+        return Start(units**-0.5, gates if self.orthogonal else 0, spread=units**-0.5)
+
+
+Weight = tuple[tuple[Axis, ...], Start]
+"""The axes of a weight and how it starts."""
+
+
+class Layout:
+    """An ordered mapping from weight names to axes and start values."""
+
+    def __init__(self, axes: Mapping[str, tuple[Axis, ...]], starts: Mapping[str, Start] | None = None):
         """Remember the axes; the order of names is the order in the flat vector."""
         self.axes = dict(axes)
+        self.starts = dict(starts or {})
+
+    @classmethod
+    def of(cls, weights: Mapping[str, Weight]) -> Layout:
+        """A layout of weights with their starts."""
+        return cls(
+            {name: axes for name, (axes, _) in weights.items()},
+            {name: start for name, (_, start) in weights.items()},
+        )
+
+    def __or__(self, other: Layout) -> Layout:
+        """These weights, then those of the other."""
+        return Layout(self.axes | other.axes, self.starts | other.starts)
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:

@@ -7,7 +7,7 @@ wide, instead of K narrow ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -18,7 +18,7 @@ from perdure.networks.layout import Weights
 from perdure.networks.network import Network
 from perdure.networks.packing import Packing, pack_lengths
 
-Running = Mapping[int, tuple[Network, Weights]]
+TaskNetworks = Mapping[int, tuple[Network, Weights]]
 """For each task the network that runs and its psi."""
 
 
@@ -53,21 +53,24 @@ def join(batches: Sequence[Batch], *, everywhere: bool = False) -> Joined:
 
 
 def features_of(
-    running: Running, batches: Mapping[int, Batch], *, everywhere: bool = False
+    running: TaskNetworks, batches: Mapping[int, Batch], *, everywhere: bool = False
 ) -> dict[int, Tensor]:
     """What the heads read of each task's batch, at the asked rows [M, H] or everywhere [S, H].
 
     In one pass where the tasks share network and body.
     """
     tasks = list(batches)
-    network, weights = running[tasks[0]]
-    if len(tasks) == 1 or not all(_same_body(running[tasks[0]], running[task]) for task in tasks[1:]):
+    if len(tasks) == 1 or len(distinct_bodies(running[task] for task in tasks)) > 1:
         return {
             task: running[task][0].features(
                 running[task][1], batch, task, None if everywhere else batch.asked
             )
             for task, batch in batches.items()
         }
+    network = running[tasks[0]][0]
+    weights: Weights = {}
+    for task in tasks:
+        weights |= running[task][1]  # the same body, and what is each task's own
     joined = join([batches[task] for task in tasks], everywhere=everywhere)
     owners = torch.tensor(tasks, device=joined.rows.device)[joined.batches]
     everything = unlabelled(joined.rows, joined.packing)
@@ -75,7 +78,7 @@ def features_of(
     return dict(zip(tasks, features.split([len(asked) for asked in joined.asked]), strict=True))
 
 
-def logits_of(running: Running, batches: Mapping[int, Batch]) -> dict[int, Tensor]:
+def logits_of(running: TaskNetworks, batches: Mapping[int, Batch]) -> dict[int, Tensor]:
     """Logits [M, outputs] of each task's batch."""
     return {
         task: running[task][0].answer(running[task][1], features, task)
@@ -83,7 +86,11 @@ def logits_of(running: Running, batches: Mapping[int, Batch]) -> dict[int, Tenso
     }
 
 
-def _same_body(one: tuple[Network, Weights], other: tuple[Network, Weights]) -> bool:
-    """Whether two tasks run with the very same tensors, apart from their heads."""
-    names = one[0].body.axes
-    return one[0] is other[0] and all(one[1][name].data_ptr() == other[1][name].data_ptr() for name in names)
+def distinct_bodies(running: Iterable[tuple[Network, Weights]]) -> list[tuple[Network, Weights]]:
+    """The networks whose bodies are not the very same tensors, each once."""
+    found: dict[tuple[int, ...], tuple[Network, Weights]] = {}
+    for network, weights in running:
+        found.setdefault(
+            (id(network), *(id(weights[name]) for name in network.body.axes)), (network, weights)
+        )
+    return list(found.values())

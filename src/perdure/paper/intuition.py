@@ -48,7 +48,7 @@ class _Form:
         return [self.setting(i, self.lengths[scale][0]) for i in self.lengths[scale]]
 
 
-LSTM = {"network.cell": "lstm", "network.after": (128,)}
+LSTM = {"network.cell": "lstm", "network.output_layers": (128,)}
 """The LSTM form has a dense layer of 128 units before the head."""
 LONG = {"smoke": (2, 3), "laptop": (5, 10, 15, 20), "paper": (5, 10, 15, 20, 25, 30, 35, 40)}
 SHORTER = {"smoke": (2, 3), "laptop": (5, 10), "paper": (5, 10, 15, 20, 25)}
@@ -159,7 +159,7 @@ def _importance(run: OpenedRun) -> float:
     """Mean of the stored importance of recurrent weights."""
     keeper = keeper_of(run.learner)
     assert keeper is not None  # both methods store one
-    return mean_importance(stored_importance(run.learner, run.knowledge(0), keeper)).recurrent
+    return mean_importance(stored_importance(run.state(0), keeper)).recurrent
 
 
 def _dimensions(axes: Axes, lengths: Sequence[int], runs: Sequence[Sequence[OpenedRun]]) -> None:

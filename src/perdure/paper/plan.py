@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perdure.config import Config
-from perdure.learning.learner import newborn
-from perdure.learning.phase import Phase
+from perdure.learning.engine import begin_phase
+from perdure.learning.learner import init
 from perdure.paper.item import Item
 from perdure.records.record import Record
 from perdure.records.store import RunFolder
-from perdure.run import assemble, chance_of, on_device, threads
+from perdure.run import assemble, generators_of, on_device, threads
 
 STEPS = 4
 """Iterations that are timed for an estimate; the first is left out."""
@@ -77,13 +77,13 @@ def _setting(config: Config) -> str:
 def _measured(config: Config, device: str) -> float:
     """Seconds of all iterations of all phases, if each takes as long as the first few."""
     tasks, learner = assemble(config)
-    data, chance = on_device(tasks, device), chance_of(config)
-    knowledge = newborn(learner, chance).to(device)
-    phase = Phase(learner, knowledge, learner.phases[0], data, config.training, chance)
+    data, generators = on_device(tasks, device), generators_of(config)
+    phases = learner.phases(len(data))
+    phase = begin_phase(learner, init(learner), phases[0], data, config.training, generators)
     times = []
     with threads(1):  # as a run has
         for _ in range(STEPS):
             begun = time.perf_counter()
             phase.step()
             times.append(time.perf_counter() - begun)
-    return statistics.median(times[1:]) * config.training.iterations * len(learner.phases)
+    return statistics.median(times[1:]) * config.training.iterations * len(phases)

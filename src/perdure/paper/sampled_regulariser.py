@@ -12,12 +12,12 @@ ITEM = Comparison(
     about="Protecting one random old task a step, not all of them, costs the same for any number of tasks.",
     rows=(
         row("HNET, all old tasks", "permuted-copy", "hnet", (99.98, 0.00), (99.96, 0.01)),
-        row("HNET, C = 1", "permuted-copy", "hnet", options={"penalties.generated.sample": 1}),
+        row("HNET, C = 1", "permuted-copy", "hnet", options={"penalties.hnet-regulariser.sample": 1}),
         row(
             "HNET, C = 1, single head",
             "permuted-copy",
             "hnet",
-            options={"penalties.generated.sample": 1, "network.heads": "single"},
+            options={"penalties.hnet-regulariser.sample": 1, "network.heads": "single"},
         ),
     ),
 )

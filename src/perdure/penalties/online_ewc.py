@@ -12,11 +12,12 @@ from typing import Annotated
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
+from perdure.hooks import PhaseContext, PhaseEnd, Step, Term
 from perdure.networks.fisher import Estimator, fisher
 from perdure.networks.layout import Vectors
-from perdure.options import Strength
+from perdure.options import Composition, Strength
 from perdure.penalties.importance import Anchored, remember
-from perdure.penalties.penalty import Penalty, PlainTerm, Running, Situation
+from perdure.penalties.penalty import Penalty
 
 
 class OnlineEWC(Penalty):
@@ -33,50 +34,58 @@ class OnlineEWC(Penalty):
     heads: bool = True
     """Whether output heads are protected too."""
 
-    def begin(self, memory: Vectors, situation: Situation) -> OnlineEWCTerm:
+    @classmethod
+    def refusal(cls, method: Composition) -> str | None:
+        """The Fisher is that of weights that are trained themselves."""
+        if getattr(method.weights, "generates", False):
+            return (
+                "online-ewc needs weights that are trained themselves, but here a hypernetwork makes them, "
+                "and its own penalty protects them"
+            )
+        return super().refusal(method)
+
+    def begin(self, memory: Vectors, context: PhaseContext) -> OnlineEWCTerm:
         """The quadratic term around the anchor."""
-        assert not situation.source.generates, "refused when a method is composed"
-        return OnlineEWCTerm(self, memory, situation)
+        return OnlineEWCTerm(self, memory, context)
 
 
-class OnlineEWCTerm(PlainTerm):
+class OnlineEWCTerm(Term):
     """The penalty during one phase."""
 
-    def __init__(self, options: OnlineEWC, memory: Vectors, situation: Situation) -> None:
+    def __init__(self, options: OnlineEWC, memory: Vectors, context: PhaseContext) -> None:
         """Look up what the memory says of the weights that are trained now."""
-        self.options, self.memory, self.situation = options, memory, situation
+        self.options, self.memory, self.context = options, memory, context
         self.positions = {
             name: where
-            for name, where in situation.positions.items()
+            for name, where in context.positions.items()
             if options.heads or not name.startswith("head.")
         }
         self.anchored = Anchored(memory, self.positions)
 
-    def loss(self, active: Vectors, running: Running) -> Tensor | None:
+    def losses(self, step: Step) -> dict[str, Tensor]:
         """lambda/2 sum_i F_i (psi_i - anchor_i)^2."""
-        del running
-        distance = self.anchored.distance(active)
-        return None if distance is None else self.options.strength / 2 * distance
+        distance = self.anchored.distance(step.active)
+        return {} if distance is None else {self.options.name: self.options.strength / 2 * distance}
 
-    def finish(self, active: Vectors) -> Vectors:
+    def finish(self, end: PhaseEnd) -> Vectors:
         """F <- gamma F + F^(k), anchor <- psi."""
-        situation, options = self.situation, self.options
+        context, options = self.context, self.options
         faded = {
             name: vector * options.gamma if name.startswith("importance.") else vector
             for name, vector in self.memory.items()
         }
-        for task in situation.tasks:
-            network, weights = situation.source.weights(situation.network, situation.buffers, active, task)
+        for task, data in end.data.items():
+            network, weights = context.source.weights(context.network, context.buffers, end.active, task)
             values = fisher(
                 network,
                 weights,
-                situation.data(task),
+                data,
                 task=task,
                 estimator=options.estimator,
                 samples=options.samples,
-                generator=situation.chance("fisher", task),
+                generator=context.generators("fisher", task),
             )
-            added = situation.source.vectors(network, values, task)
-            assert added is not None
-            faded = remember(faded, self.positions, added, active, situation.parameters)
+            added = context.source.vectors(network, values, task)
+            assert added is not None  # by `refusal`
+            faded = remember(faded, self.positions, added, end.active, context.parameters)
         return faded

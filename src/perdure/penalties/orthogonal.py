@@ -6,13 +6,17 @@ of an LSTM or GRU by itself; so it also works on masked and on generated weights
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
+from perdure.hooks import PhaseContext, Step, Term
 from perdure.networks.layout import Vectors
 from perdure.networks.orthogonality import Deviation
+from perdure.networks.together import distinct_bodies
 from perdure.penalties.annealing import Annealed
-from perdure.penalties.penalty import Penalty, PlainTerm, Running, Situation
+from perdure.penalties.penalty import Penalty
 
 
 class Orthogonal(Annealed, Penalty):
@@ -21,39 +25,30 @@ class Orthogonal(Annealed, Penalty):
     For hnet the paper tried a factor that begins very high (`first`).
     """
 
-    def begin(self, memory: Vectors, situation: Situation) -> OrthogonalTerm:
+    protects: ClassVar[bool] = False
+
+    def begin(self, memory: Vectors, context: PhaseContext) -> OrthogonalTerm:
         """The same term in every phase."""
-        del memory, situation
+        del memory, context
         return OrthogonalTerm(self)
 
 
-class OrthogonalTerm(PlainTerm):
+class OrthogonalTerm(Term):
     """The penalty during one phase."""
 
     def __init__(self, options: Orthogonal) -> None:
-        """Start at the first iteration."""
+        """Note the options."""
         self.options = options
-        self.iteration = 0
 
-    def loss(self, active: Vectors, running: Running) -> Tensor | None:
+    def losses(self, step: Step) -> dict[str, Tensor]:
         """Strength * sum_W ||W W^T - I||^2; weights that tasks share count once."""
-        del active
         if self.options.strength == 0:
-            return None
-        strength = self.options.at(self.iteration)
-        self.iteration += 1
-        matrices = {
-            matrix.data_ptr(): matrix
-            for network, weights in running
+            return {}
+        deviations = [
+            Deviation.apply(matrix)
+            for network, weights in distinct_bodies(step.networks.values())
             for matrix in network.recurrent_matrices(weights)
-        }
-        deviations = [Deviation.apply(matrix) for matrix in matrices.values()]
-        return strength * torch.stack(deviations).sum()
-
-    def state(self) -> Vectors:
-        """How far the annealing is."""
-        return {"iteration": torch.tensor(self.iteration)}
-
-    def restore(self, state: Vectors) -> None:
-        """Anneal on as before."""
-        self.iteration = int(state["iteration"])
+        ]
+        if not deviations:
+            return {}
+        return {self.options.name: self.options.at(step.number) * torch.stack(deviations).sum()}

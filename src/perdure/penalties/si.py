@@ -8,17 +8,17 @@ denominator without the square; the original code, like Zenke et al., has it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from perdure.hooks import PhaseContext, PhaseEnd, Step, Term, Watched
 from perdure.networks.layout import Vectors
 from perdure.options import Strength
 from perdure.penalties.importance import Anchored, remember
-from perdure.penalties.penalty import Penalty, PlainTerm, Running, Situation, Watched
+from perdure.penalties.penalty import Penalty
 
 
 class SI(Penalty):
@@ -31,30 +31,29 @@ class SI(Penalty):
     task_loss_only: bool = True
     """Judge by the task's gradient and a dry-run step; otherwise by the total gradient and real step."""
 
-    def begin(self, memory: Vectors, situation: Situation) -> SITerm:
+    def begin(self, memory: Vectors, context: PhaseContext) -> SITerm:
         """The quadratic term and a fresh path integral."""
-        return SITerm(self, memory, situation)
+        return SITerm(self, memory, context)
 
 
-class SITerm(PlainTerm):
+class SITerm(Term):
     """The penalty and the running path integral during one phase."""
 
-    def __init__(self, options: SI, memory: Vectors, situation: Situation) -> None:
+    def __init__(self, options: SI, memory: Vectors, context: PhaseContext) -> None:
         """Start the path integral at zero."""
-        self.options, self.memory, self.situation = options, memory, situation
+        self.options, self.memory, self.context = options, memory, context
         self.watches: Watched = "task" if options.task_loss_only else "total"
-        self.anchored = Anchored(memory, situation.positions)
-        self.omega = {name: torch.zeros_like(vector) for name, vector in situation.start.items()}
+        self.anchored = Anchored(memory, context.positions)
+        self.omega = {name: torch.zeros_like(vector) for name, vector in context.start.items()}
 
-    def loss(self, active: Vectors, running: Running) -> Tensor | None:
+    def losses(self, step: Step) -> dict[str, Tensor]:
         """Lambda sum_i Omega_i (psi_i - anchor_i)^2."""
-        del running
-        distance = self.anchored.distance(active)
-        return None if distance is None else self.options.strength * distance
+        distance = self.anchored.distance(step.active)
+        return {} if distance is None else {self.options.name: self.options.strength * distance}
 
-    def observe(self, gradients: Vectors, step: Callable[[], Vectors]) -> None:
+    def observe(self, step: Step, gradients: Vectors) -> None:
         """Omega <- omega - delta_psi * gradient."""
-        moves = step()
+        moves = step.would_move()
         for name, omega in self.omega.items():
             omega.addcmul_(moves[name], gradients[name], value=-1)
 
@@ -66,14 +65,14 @@ class SITerm(PlainTerm):
         """Take the path integral up again."""
         self.omega = state
 
-    def finish(self, active: Vectors) -> Vectors:
+    def finish(self, end: PhaseEnd) -> Vectors:
         """Omega <- Omega + max(0, omega / ((psi_end - psi_start)^2 + epsilon)), anchor <- psi."""
-        situation = self.situation
+        context = self.context
         added = {
-            name: (path / self._damped(active[name] - situation.start[name])).clamp(min=0)
+            name: (path / self._damped(end.active[name] - context.start[name])).clamp(min=0)
             for name, path in self.omega.items()
         }
-        return remember(self.memory, situation.positions, added, active, situation.parameters)
+        return remember(self.memory, context.positions, added, end.active, context.parameters)
 
     def _damped(self, move: Tensor) -> Tensor:
         """(delta_psi)^2 + epsilon."""

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from perdure.config import Config
-from perdure.learning.engine import Outcome
+from perdure.learning.engine import Results
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,10 @@ class Record:
         return asdict(self)
 
 
-def make_record(
-    config: Config, tasks: list[str], outcome: Outcome, parameters: dict[str, int], machine: dict[str, str]
-) -> Record:
+def make_record(config: Config, tasks: list[str], results: Results, machine: dict[str, str]) -> Record:
     """The record of what came out of a config."""
     times = len(tasks) if config.together else 1
-    accuracy = outcome.accuracy * times
+    accuracy = results.accuracy * times
     diagonal = [row[task] for task, row in enumerate(accuracy)]
     return Record(
         hash=config.hash,
@@ -62,16 +60,16 @@ def make_record(
         method=config.method,
         seed=config.seed,
         accuracy=accuracy,
-        f1=outcome.f1 * times,
+        f1=results.f1 * times,
         during=sum(diagonal) / len(diagonal),
         final=sum(accuracy[-1]) / len(accuracy[-1]),
-        seconds=sum(sum(times.values()) for times in outcome.seconds),
-        iterations=outcome.iterations,
+        seconds=sum(sum(times.values()) for times in results.seconds),
+        iterations=results.iterations,
         tasks=tasks,
-        parameters=parameters,
-        memory=outcome.memory,
-        curves=outcome.curves,
-        timings=outcome.seconds,
+        parameters=results.sizes,
+        memory=results.memory,
+        curves=results.curves,
+        timings=results.seconds,
         config=config.json,
         versions={name: version(name) for name in ("perdure", "torch", "numpy")},
         machine={

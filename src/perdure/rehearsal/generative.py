@@ -9,7 +9,7 @@ current task's decoder is trained, on data alone (Eq. hnet:replay:loss).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal
 
@@ -19,10 +19,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from perdure.benchmarks.task import Kind
+from perdure.hooks import PhaseContext, PhaseEnd, Step, Term
 from perdure.networks.batch import Batch, unlabelled
+from perdure.networks.bodies.recurrent import Recurrent
+from perdure.networks.cells.cell import CellChoice
 from perdure.networks.initialise import initialise
-from perdure.networks.layout import Axis, Layout, Vectors, Weights
-from perdure.networks.network import Architecture, Network
+from perdure.networks.layout import Axis, Layout, Vectors
+from perdure.networks.network import Network
 from perdure.networks.packing import Packing, pack_lengths, uniform
 from perdure.networks.targets import distillation
 from perdure.networks.together import features_of, logits_of
@@ -33,14 +36,14 @@ from perdure.networks.variational import (
     reconstruction,
     sample_latent,
 )
-from perdure.options import Sizes, Strength
-from perdure.penalties.generated import Generated
+from perdure.options import Sizes, SomeSizes, Strength
+from perdure.penalties.hnet_regulariser import HnetRegulariser
 from perdure.penalties.orthogonal import Orthogonal
-from perdure.penalties.penalty import Situation, Term
-from perdure.rehearsal.rehearsal import Rehearsal, sequences_of, shares, student, teacher
+from perdure.penalties.penalty import Penalty
+from perdure.rehearsal.rehearsal import Rehearsal, sequences_of, shares
 from perdure.weights.hypernetwork import Hypernetwork
 from perdure.weights.shared import Shared
-from perdure.weights.source import Chance, WeightSource, take
+from perdure.weights.source import GeneratorFactory, Stock, TaskNetwork, WeightSource, take
 
 DECODER = "decoder."
 """Prefix of the decoder's parameter vectors."""
@@ -50,7 +53,7 @@ class Generative(Rehearsal):
     """A sequential VAE replays old tasks (RtF)."""
 
     prefixes: ClassVar[tuple[str, ...]] = ("latent", DECODER)
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
     one_hot: ClassVar[bool] = True
     """Whether the decoder is told the task by a one-hot input."""
     trains_on_replay: ClassVar[bool] = True
@@ -70,13 +73,13 @@ class Generative(Rehearsal):
     """Latent dimensions at each step."""
     prior_sd: PositiveFloat = 1.0
     """Standard deviation of the prior of z."""
-    cell: Literal["elman", "lstm", "gru"] = "elman"
+    cell: CellChoice
     """Kind of the decoder's recurrent cell."""
-    hidden: Sizes = (256,)
+    hidden: SomeSizes = (256,)
     """Units of the decoder's recurrent layers."""
-    before: Sizes = ()
+    input_layers: Sizes = ()
     """Units of dense layers before them."""
-    after: Sizes = ()
+    output_layers: Sizes = ()
     """Units of dense layers after them."""
     orthogonal: bool = False
     """Start the decoder with orthogonal hidden-to-hidden matrices."""
@@ -89,17 +92,17 @@ class Generative(Rehearsal):
         return Shared()
 
     @property
-    def protection(self) -> Generated | None:
-        """What protects the decoder's weights."""
-        return None
+    def decoder_penalties(self) -> dict[str, Penalty]:
+        """What is asked of the decoder's weights, by name of the loss."""
+        return {"decoder orthogonal": Orthogonal(strength=self.orthogonal_strength)}
 
     def decoder(self, network: Network) -> Network:
         """The decoder for the sequences that a main network reads."""
-        architecture = Architecture(
+        architecture = Recurrent(
             cell=self.cell,
             hidden=self.hidden,
-            before=self.before,
-            after=self.after,
+            input_layers=self.input_layers,
+            output_layers=self.output_layers,
             heads="single",
             task_identity=self.one_hot,
             initialisation="torch",
@@ -107,24 +110,28 @@ class Generative(Rehearsal):
         )
         return Network(architecture, self.latent, [network.inputs] * network.tasks)
 
-    def start(self, network: Network, chance: Chance) -> Vectors:
-        """The map to the latents, and the decoder's parameters."""
-        layout = latent_layout(self, network)
-        drawn = initialise(layout, network.architecture, chance("latent"))
-        parameters, _ = self.source.start(self.decoder(network), _decoders(chance))
-        return {"latent": layout.join(drawn)} | {DECODER + n: v for n, v in parameters.items()}
+    def grow(self, network: Network, known: int, stock: Stock, generators: GeneratorFactory) -> Stock:
+        """At first the map to the latents; and the decoder's parameters."""
+        parameters: Vectors = {}
+        if known == 0:
+            layout = latent_layout(self, network)
+            parameters["latent"] = layout.join(initialise(layout, generators("latent")))
+        so_far = Stock(_decoder_part(stock.parameters), _decoder_part(stock.buffers))
+        new = self.source.grow(self.decoder(network), known, so_far, _decoders(generators))
+        parameters |= {DECODER + name: vector for name, vector in new.parameters.items()}
+        return Stock(parameters, {DECODER + name: vector for name, vector in new.buffers.items()})
 
-    def begin(self, memory: Vectors, situation: Situation) -> GenerativeReplay:
+    def begin(self, memory: Vectors, context: PhaseContext) -> GenerativeTerm:
         """Replay the tasks that the memory knows."""
-        return GenerativeReplay(self, memory, situation)
+        return GenerativeTerm(self, memory, context)
 
     def examples(
-        self, memory: Vectors, situation: Situation, task: int, real: Batch
+        self, memory: Vectors, context: PhaseContext, task: int, real: Batch
     ) -> dict[str, list[Tensor]]:
         """Reconstructions of real sequences, and sequences decoded from the prior."""
-        replay = self.begin(memory, situation)
-        decoders = {task: replay.decoder_of(task)}
-        decoded, _ = replay.autoencoded(situation.parameters, {task: real}, decoders)
+        replay = self.begin(memory, context)
+        decoders = replay.decoders([task])
+        decoded, _ = replay.autoencoded(context.parameters, {task: real}, decoders)
         imagined = replay.imagine({task: len(real)})[task]
         return {
             "reconstructed": sequences_of(real, emitted(decoded[task], self.likelihood)),
@@ -140,7 +147,7 @@ class GenerativeHypernetwork(Generative):
 
     beta: Strength = 10.0
     """Factor of the hypernetwork's penalty."""
-    hyper_hidden: Sizes = (50, 50)
+    hyper_hidden: SomeSizes = (50, 50)
     """Hidden layers of the hypernetwork."""
     hyper_chunk: PositiveInt = 2500
     """Weights in a chunk."""
@@ -163,88 +170,83 @@ class GenerativeHypernetwork(Generative):
         )
 
     @property
-    def protection(self) -> Generated:
-        """The hypernetwork's own penalty."""
-        return Generated(strength=self.beta)
+    def decoder_penalties(self) -> dict[str, Penalty]:
+        """The hypernetwork's own penalty too."""
+        return super().decoder_penalties | {"decoder regulariser": HnetRegulariser(strength=self.beta)}
 
 
 def latent_layout(options: Generative, network: Network) -> Layout:
     """Weights of the map from features to xi = [mean | logvar]."""
     rows, columns = Axis((("latent", 2 * options.latent),)), Axis((("features", network.width),))
-    return Layout({"latent.weight": (rows, columns), "latent.bias": (rows,)})
+    start = network.architecture.rule.affine(network.width)
+    return Layout.of({"latent.weight": ((rows, columns), start), "latent.bias": ((rows,), start)})
 
 
-def _decoders(chance: Chance) -> Chance:
-    """The run's chance, in roles of the decoder's own."""
+def _decoders(generators: GeneratorFactory) -> GeneratorFactory:
+    """The run's generators, in roles of the decoder's own."""
 
-    def decoder_chance(*role: object) -> torch.Generator:
-        return chance("decoder", *role)
+    def decoder_generators(*role: object) -> torch.Generator:
+        return generators("decoder", *role)
 
-    return decoder_chance
+    return decoder_generators
 
 
-class GenerativeReplay:
+class GenerativeTerm(Term):
     """The rehearsal during one phase."""
 
-    def __init__(self, options: Generative, memory: Vectors, situation: Situation) -> None:
+    def __init__(self, options: Generative, memory: Vectors, context: PhaseContext) -> None:
         """Freeze the old decoder, and begin the decoder's own penalties."""
-        self.options, self.memory, self.situation = options, memory, situation
-        self.old = list(range(min(situation.tasks)))
-        self.chance = situation.chance("rehearsal", *situation.tasks)
-        self.decoder, self.source = options.decoder(situation.network), options.source
-        own = _decoders(situation.chance)
-        # Buffers of the decoder's source, such as scales, follow from the run's seed.
-        _, buffers = self.source.start(self.decoder, own)
-        self.buffers = {n: b.to(situation.parameters["latent"].device) for n, b in buffers.items()}
-        self.before = _decoder_part(situation.parameters)
-        positions = self.source.active(self.decoder, self.buffers, situation.tasks, self.old)
+        self.options, self.memory, self.context = options, memory, context
+        self.generator = context.generators("rehearsal", *context.tasks)
+        self.decoder, self.source = options.decoder(context.network), options.source
+        self.buffers, self.before = _decoder_part(context.buffers), _decoder_part(context.parameters)
+        positions = self.source.active(self.decoder, self.buffers, context.tasks, context.known)
         around = replace(
-            situation,
+            context,
             network=self.decoder,
             source=self.source,
             buffers=self.buffers,
             parameters=self.before,
             positions=positions,
             start=take(self.before, positions),
-            chance=own,
+            generators=_decoders(context.generators),
         )
-        self.terms: dict[str, Term] = {
-            "decoder orthogonal": Orthogonal(strength=options.orthogonal_strength).begin({}, around)
-        }
-        if options.protection is not None:
-            self.terms["decoder generated"] = options.protection.begin({}, around)
-        self.teachers = {task: teacher(situation, task) for task in self.old}
-        self.frozen = {task: self.decoder_of(task) for task in self.old}
+        self.terms = {name: penalty.begin({}, around) for name, penalty in options.decoder_penalties.items()}
+        self.teachers = context.networks_before(context.known)
+        self.frozen = self.decoders(context.known)
 
-    def decoder_of(self, task: int, active: Vectors | None = None) -> tuple[Network, Weights]:
-        """A task's decoder and its weights: before the phase, or with the vectors trained so far."""
+    def decoders(self, tasks: Iterable[int], active: Vectors | None = None) -> dict[int, TaskNetwork]:
+        """Decoders of tasks and their weights: before the phase, or with the vectors trained so far."""
         vectors = self.before | _decoder_part(active or {})
-        return self.source.weights(self.decoder, self.buffers, vectors, task)
+        return self.source.running(self.decoder, self.buffers, vectors, tasks)
 
-    def losses(self, active: Vectors, batches: Mapping[int, Batch]) -> dict[str, Tensor]:
+    def losses(self, step: Step) -> dict[str, Tensor]:
         """Distillation on replayed sequences; VAE losses on current and, for RtF, replayed ones."""
-        options = self.options
-        replayed = self._replayed(sum(len(batch) for batch in batches.values()))
+        options, active = self.options, step.active
+        replayed = self._replayed(sum(len(batch) for batch in step.batches.values()))
         losses: dict[str, Tensor] = {}
         if replayed:
             losses["distillation"] = options.distillation * self._distilled(active, replayed)
-        seen = {**batches, **(replayed if options.trains_on_replay else {})}
-        decoders = {task: self.decoder_of(task, active) for task in seen}
+        seen = {**step.batches, **(replayed if options.trains_on_replay else {})}
+        decoders = self.decoders(seen, active)
         count = sum(len(batch) for batch in seen.values())
         decoded, xi = self.autoencoded(active, seen, decoders)
         rebuilt = [reconstruction(decoded[task], seen[task].rows, options.likelihood) for task in seen]
         matched = [prior_matching(xi[task], options.prior_sd) for task in seen]
         losses["reconstruction"] = options.reconstruction / count * torch.stack(rebuilt).sum()
         losses["prior"] = options.prior / count * torch.stack(matched).sum()
+        of_decoder = replace(
+            step, active=_decoder_part(active), networks={task: decoders[task] for task in step.batches}
+        )
         for name, term in self.terms.items():
-            loss = term.loss(_decoder_part(active), [decoders[task] for task in batches])
-            if loss is not None:
+            for loss in term.losses(of_decoder).values():
                 losses[name] = loss
         return losses
 
     def _replayed(self, samples: int) -> dict[int, Batch]:
         """Replayed batches of old tasks, `samples` in all."""
-        return self.imagine(shares(samples, self.old, self.chance)) if self.old else {}
+        known = list(self.context.known)
+        return self.imagine(shares(samples, known, self.generator)) if known else {}
 
     @torch.no_grad()
     def imagine(self, counts: Mapping[int, int]) -> dict[int, Batch]:
@@ -252,9 +254,9 @@ class GenerativeReplay:
         latents: dict[int, Batch] = {}
         for task, count in counts.items():
             lengths = self.memory[f"lengths.{task}"].long().cpu()
-            packing = pack_lengths(lengths[torch.randint(len(lengths), (count,), generator=self.chance)])
+            packing = pack_lengths(lengths[torch.randint(len(lengths), (count,), generator=self.generator)])
             latents[task] = unlabelled(self._noise(packing.offsets[-1]) * self.options.prior_sd, packing)
-        decoders = {task: self.frozen.get(task) or self.decoder_of(task) for task in counts}
+        decoders = self.frozen if set(counts) <= set(self.frozen) else self.decoders(counts)
         return {
             task: self._asking(task, emitted(decoded, self.options.likelihood), latents[task].packing)
             for task, decoded in logits_of(decoders, latents).items()
@@ -266,20 +268,20 @@ class GenerativeReplay:
         if answered == 0:
             targets = torch.zeros(len(rows), dtype=torch.long, device=rows.device)
             return Batch(Kind.TAGS, rows, packing, None, packing, targets, True)
-        kind = self.situation.data(self.situation.tasks[0]).kind
+        kind = self.context.formats[task].kind
         asked = packing.last(answered, rows.device)
         return Batch(kind, rows, packing, asked, uniform(packing.batch, answered), rows[:0], True)
 
     def _noise(self, rows: int) -> Tensor:
-        drawn = torch.randn(rows, self.options.latent, generator=self.chance)
-        latent = self.situation.parameters["latent"]
+        drawn = torch.randn(rows, self.options.latent, generator=self.generator)
+        latent = self.context.parameters["latent"]
         return drawn.to(latent.device, latent.dtype)
 
     def _distilled(self, active: Vectors, replayed: Mapping[int, Batch]) -> Tensor:
         """Sum over old tasks of the mean loss of the task's share (over its tokens, for tags)."""
         with torch.no_grad():
             wanted = logits_of(self.teachers, replayed)
-        logits = logits_of({task: student(self.situation, active, task) for task in replayed}, replayed)
+        logits = logits_of(self.context.networks_now(active, replayed), replayed)
         losses = [
             distillation(logits[task], wanted[task], batch, self.options.temperature)
             / (len(batch.rows) if batch.kind is Kind.TAGS else len(batch))
@@ -291,11 +293,11 @@ class GenerativeReplay:
         self,
         active: Vectors,
         batches: Mapping[int, Batch],
-        decoders: Mapping[int, tuple[Network, Weights]],
+        decoders: Mapping[int, TaskNetwork],
     ) -> tuple[dict[int, Tensor], dict[int, Tensor]]:
         """Batches through encoder, sampled latents and decoder: raw outputs [S, F] and xi [S, 2L] of each."""
-        latent = latent_layout(self.options, self.situation.network).split(active["latent"])
-        encoders = {task: student(self.situation, active, task) for task in batches}
+        latent = latent_layout(self.options, self.context.network).split(active["latent"])
+        encoders = self.context.networks_now(active, batches)
         features = features_of(encoders, batches, everywhere=True)
         xi = {
             task: functional.linear(rows, latent["latent.weight"], latent["latent.bias"])
@@ -309,24 +311,22 @@ class GenerativeReplay:
 
     def state(self) -> Vectors:
         """The generator of noise and of the decoder's penalties."""
-        kept = {"chance": self.chance.get_state()}
+        kept = {"generator": self.generator.get_state()}
         for name, term in self.terms.items():
             kept |= {f"{name}/{key}": value for key, value in term.state().items()}
         return kept
 
     def restore(self, state: Vectors) -> None:
         """Go on as before."""
-        self.chance.set_state(state["chance"].cpu())
+        self.generator.set_state(state["generator"].cpu())
         for name, term in self.terms.items():
             prefix = f"{name}/"
             term.restore({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
 
-    def finish(self, active: Vectors) -> Vectors:
+    def finish(self, end: PhaseEnd) -> Vectors:
         """Remember how long the sequences of the tasks are, and how many steps they answer (0: all)."""
-        del active
         memory = dict(self.memory)
-        for task in self.situation.tasks:
-            data = self.situation.data(task)
+        for task, data in end.data.items():
             lengths = torch.tensor([data.x.shape[1]]) if data.lengths is None else data.lengths
             answered = {Kind.TAGS: 0, Kind.LABEL: 1}.get(data.kind)
             memory[f"lengths.{task}"] = lengths.to(torch.int32)

@@ -9,14 +9,15 @@ from torch import Tensor
 
 from perdure.config import from_json
 from perdure.errors import PerdureError
-from perdure.learning.engine import unpack
-from perdure.learning.phase import situate
-from perdure.learning.tables import reading
+from perdure.learning.embedding_tables import read_through
+from perdure.learning.engine import outputs_of, unpack
+from perdure.learning.learner import REHEARSAL
+from perdure.learning.phase import context_of
 from perdure.records.record import Record
 from perdure.records.store import RunFolder
 from perdure.rehearsal.rehearsal import sequences_of
 from perdure.report.figures import check_format, save
-from perdure.run import assemble, chance_of, on_device
+from perdure.run import assemble, generators_of, on_device
 
 EXAMPLES = 4
 """Sequences of each task and kind."""
@@ -57,13 +58,14 @@ def examples(folder: RunFolder, record: Record) -> list[Examples]:
             f"Run {record.hash} ({record.method}) rehearses nothing; coresets, rtf and hnet+r do."
         )
     tasks, learner = assemble(config)
-    knowledge = unpack(folder.knowledge(len(record.iterations) - 1), learner)
-    data = reading(on_device(tasks, "cpu"), knowledge.parameters)
-    memory = knowledge.memories["rehearsal"]
-    situation = situate(learner, knowledge, [len(tasks) - 1], data, chance_of(config))
+    data = on_device(tasks, "cpu")
+    state = unpack(folder.knowledge(len(record.iterations) - 1), learner, outputs_of(data))
+    memory = state.memories[REHEARSAL]
+    last, formats = len(tasks) - 1, {task: splits.train.without_samples() for task, splits in enumerate(data)}
+    context = context_of(learner, state, {last: data[last]}, formats, generators_of(config))
     rows = []
     for task, splits in enumerate(data):
-        real = splits.test.batch(slice(0, EXAMPLES))
-        rehearsed = config.rehearsal.examples(memory, situation, task, real)
+        real = read_through(splits.test, task, state.parameters).batch(slice(0, EXAMPLES))
+        rehearsed = config.rehearsal.examples(memory, context, task, real)
         rows.append({"real": sequences_of(real, real.rows)} | rehearsed)
     return rows

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from perdure.config import SCALES, build
+from perdure.config import build
 from perdure.errors import PerdureError
 from perdure.options import option_text
+from perdure.presets import SCALES
 from perdure.records.record import Record
 
 ROUNDS = 4

@@ -12,12 +12,11 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from perdure.networks.initialise import initialise
-from perdure.networks.layout import Vectors, Weights
+from perdure.networks.layout import Vectors
 from perdure.networks.network import Network
-from perdure.options import Fraction
-from perdure.weights.shared import body_and_head, joined, split
-from perdure.weights.source import Chance, Positions, WeightSource
+from perdure.options import Composition, Fraction
+from perdure.weights.shared import joined_parts, new_parts, split_parts
+from perdure.weights.source import GeneratorFactory, Positions, Stock, TaskNetwork, WeightSource
 
 
 class Masked(WeightSource):
@@ -26,43 +25,46 @@ class Masked(WeightSource):
     fraction: Fraction = 0.8
     """Fraction of each hidden layer's units that are silenced."""
 
-    def start(self, network: Network, chance: Chance) -> tuple[Vectors, Vectors]:
+    @classmethod
+    def refusal(cls, method: Composition) -> str | None:
+        """Rehearsal would have to train several sub-networks at once."""
+        if not any(getattr(piece, "rehearses", False) for piece in method.companions.values()):
+            return None
+        return (
+            "masking trains one task's sub-network at a time, and rehearsal would have to train those of "
+            "old tasks too"
+        )
+
+    def grow(self, network: Network, known: int, stock: Stock, generators: GeneratorFactory) -> Stock:
         """Shared weights, and for each task and layer the units that stay (sorted)."""
-        parameters = joined(network, initialise(network.layout, network.architecture, chance("weights")))
         masks: Vectors = {}
-        for task in range(network.tasks):
-            source = chance("mask", task)
+        for task in range(known, network.tasks):
+            source = generators("mask", task)
             for group, units in network.units.items():
                 silent = int(units * self.fraction)
                 kept = torch.randperm(units, generator=source)[silent:]
                 masks[f"kept.{task}.{group}"] = kept.sort().values
-        return parameters, masks
+        return Stock(new_parts(network, stock.parameters, generators), masks)
 
     def active(
         self, network: Network, buffers: Vectors, tasks: Sequence[int], rehearsed: Sequence[int] = ()
     ) -> Positions:
         """The entries of body and head between units that the task keeps."""
-        assert not rehearsed, "refused when a method is composed"
+        del rehearsed
         (task,) = tasks
         kept = self._kept(buffers, task)
-        head = network.head(task)
         device = next(iter(buffers.values())).device
-        return {
-            "body": network.body.gather(kept).to(device),
-            head: network.heads[head].gather(kept).to(device),
-        }
+        return {part: network.layouts[part].gather(kept).to(device) for part in network.parts(task)}
 
-    def weights(
-        self, network: Network, buffers: Vectors, active: Vectors, task: int
-    ) -> tuple[Network, Weights]:
+    def weights(self, network: Network, buffers: Vectors, active: Vectors, task: int) -> TaskNetwork:
         """The narrowed network; psi is the gathered vectors."""
         kept = self._kept(buffers, task)
         narrow = network.narrowed({group: len(units) for group, units in kept.items()})
-        return narrow, split(narrow, active, task)
+        return narrow, split_parts(narrow, active, task)
 
     def vectors(self, network: Network, weights: Mapping[str, Tensor], task: int) -> Vectors:
         """Values per weight of the narrowed network as gathered vectors."""
-        return body_and_head(network, weights, task)
+        return joined_parts(network, weights, task)
 
     @staticmethod
     def _kept(buffers: Vectors, task: int) -> dict[str, Tensor]:

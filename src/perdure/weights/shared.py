@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from torch import Tensor
 
 from perdure.networks.initialise import initialise
 from perdure.networks.layout import Vectors, Weights
-from perdure.networks.network import Network
-from perdure.weights.source import Chance, Positions, WeightSource
+from perdure.networks.network import BODY, Network
+from perdure.weights.source import GeneratorFactory, Positions, Stock, TaskNetwork, WeightSource
 
 
 class Shared(WeightSource):
@@ -18,43 +18,55 @@ class Shared(WeightSource):
     Heads of other tasks are not trained at all, so that weight decay cannot move them either.
     """
 
-    def start(self, network: Network, chance: Chance) -> tuple[Vectors, Vectors]:
-        """The vector `body`, and one vector for each head."""
-        return joined(network, initialise(network.layout, network.architecture, chance("weights"))), {}
+    def grow(self, network: Network, known: int, stock: Stock, generators: GeneratorFactory) -> Stock:
+        """At first the vector `body`; then one vector for each new head."""
+        del known
+        return Stock(new_parts(network, stock.parameters, generators), {})
 
     def active(
         self, network: Network, buffers: Vectors, tasks: Sequence[int], rehearsed: Sequence[int] = ()
     ) -> Positions:
         """The body and the tasks' own heads."""
         del buffers
-        heads: Positions = {network.head(task): None for task in [*rehearsed, *tasks]}
-        return {"body": None, **heads}
+        return dict.fromkeys([BODY, *(part for task in [*rehearsed, *tasks] for part in network.parts(task))])
 
-    def weights(
-        self, network: Network, buffers: Vectors, active: Vectors, task: int
-    ) -> tuple[Network, Weights]:
+    def weights(self, network: Network, buffers: Vectors, active: Vectors, task: int) -> TaskNetwork:
         """Psi is the trained vectors themselves."""
         del buffers
-        return network, split(network, active, task)
+        return network, split_parts(network, active, task)
+
+    def running(
+        self, network: Network, buffers: Vectors, active: Vectors, tasks: Iterable[int]
+    ) -> dict[int, TaskNetwork]:
+        """The body is cut up once for all tasks."""
+        del buffers
+        body = network.body.split(active[BODY])
+        return {task: (network, split_parts(network, active, task, body)) for task in tasks}
 
     def vectors(self, network: Network, weights: Mapping[str, Tensor], task: int) -> Vectors:
         """Values per weight as `body` and head vector."""
-        return body_and_head(network, weights, task)
+        return joined_parts(network, weights, task)
 
 
-def joined(network: Network, weights: Weights) -> Vectors:
-    """All weights of a network as one vector for the body and one for each head."""
-    heads = {name: layout.join(weights) for name, layout in network.heads.items()}
-    return {"body": network.body.join(weights), **heads}
+def new_parts(network: Network, parameters: Vectors, generators: GeneratorFactory) -> Vectors:
+    """Start values of the parts of a network that have no vector yet.
+
+    Weights are drawn in the order in which tasks arrive, so that what a task starts with does not depend on
+    whether others arrive later.
+    """
+    drawn = initialise(network.layout, generators("weights"))
+    return {name: layout.join(drawn) for name, layout in network.layouts.items() if name not in parameters}
 
 
-def body_and_head(network: Network, weights: Mapping[str, Tensor], task: int) -> Vectors:
-    """The vectors of the body and of a task's head."""
-    head = network.head(task)
-    return {"body": network.body.join(weights), head: network.heads[head].join(weights)}
+def joined_parts(network: Network, weights: Mapping[str, Tensor], task: int) -> Vectors:
+    """The vectors of the body and of what is a task's own."""
+    return {part: network.layouts[part].join(weights) for part in network.parts(task)}
 
 
-def split(network: Network, active: Vectors, task: int) -> Weights:
-    """Named weights of body and head from their vectors."""
-    head = network.head(task)
-    return network.body.split(active["body"]) | network.heads[head].split(active[head])
+def split_parts(network: Network, active: Vectors, task: int, body: Weights | None = None) -> Weights:
+    """Named weights of a task from the vectors of its parts; those of the body may be given."""
+    weights = dict(network.body.split(active[BODY]) if body is None else body)
+    for part in network.parts(task):
+        if part != BODY:
+            weights |= network.layouts[part].split(active[part])
+    return weights

@@ -1,14 +1,14 @@
 """The contract of a weight source.
 
-A source owns named flat vectors of parameters (and buffers that are not trained). While a task is
-learnt, only its active entries are trained; `weights` makes the network's psi from them.
+A source owns named flat vectors of parameters (and buffers that are not trained). It gains some when tasks
+arrive. While a task is learnt, only its active entries are trained; `weights` makes psi from them.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import ClassVar, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -20,12 +20,22 @@ from perdure.options import Piece
 Positions = dict[str, Tensor | None]
 """For each vector that is trained the positions of its trained entries (None: all)."""
 
+TaskNetwork = tuple[Network, Weights]
+"""The network that runs for a task, and its psi."""
 
-class Chance(Protocol):
+
+class GeneratorFactory(Protocol):
     """Random generators of a run by role."""
 
     def __call__(self, *role: object) -> torch.Generator:
         """A fresh generator that depends on the run's seed and on the role alone."""
+
+
+class Stock(NamedTuple):
+    """What a source owns: parameters that are trained, and buffers that are not."""
+
+    parameters: Vectors
+    buffers: Vectors
 
 
 class WeightSource(Piece):
@@ -35,15 +45,11 @@ class WeightSource(Piece):
     """Whether psi is made from other parameters instead of being trained itself."""
 
     @abstractmethod
-    def start(self, network: Network, chance: Chance) -> tuple[Vectors, Vectors]:
-        """Parameters and buffers at the start of a run."""
+    def grow(self, network: Network, known: int, stock: Stock, generators: GeneratorFactory) -> Stock:
+        """What is new for the tasks of the network from number `known` on, given the stock so far.
 
-    def begin(
-        self, network: Network, buffers: Vectors, parameters: Vectors, tasks: Sequence[int], chance: Chance
-    ) -> Vectors:
-        """Parameters as training of these tasks begins: a new task may start from what is known."""
-        del network, buffers, tasks, chance
-        return parameters
+        At a run's start nothing is known. Nothing may depend on tasks that have not arrived.
+        """
 
     @abstractmethod
     def active(
@@ -52,10 +58,14 @@ class WeightSource(Piece):
         """What is trained while tasks are learnt and others rehearsed; what the tasks need is part of it."""
 
     @abstractmethod
-    def weights(
-        self, network: Network, buffers: Vectors, active: Vectors, task: int
-    ) -> tuple[Network, Weights]:
+    def weights(self, network: Network, buffers: Vectors, active: Vectors, task: int) -> TaskNetwork:
         """The network that runs for `task` and its psi, differentiable in the active vectors."""
+
+    def running(
+        self, network: Network, buffers: Vectors, active: Vectors, tasks: Iterable[int]
+    ) -> dict[int, TaskNetwork]:
+        """`weights` of several tasks. Tensors that tasks share are the same objects: they run in one pass."""
+        return {task: self.weights(network, buffers, active, task) for task in tasks}
 
     def vectors(self, network: Network, weights: Mapping[str, Tensor], task: int) -> Vectors | None:
         """The inverse of `weights` for values given per weight, such as a Fisher.

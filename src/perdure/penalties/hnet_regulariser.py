@@ -7,115 +7,113 @@ of other tasks are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import PositiveInt
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from perdure.errors import PerdureError
+from perdure.hooks import PhaseContext, Step, Term, Watched
 from perdure.networks.layout import Vectors
-from perdure.options import Strength
+from perdure.options import Composition, Strength
 from perdure.penalties.annealing import Annealed
-from perdure.penalties.penalty import Penalty, PlainTerm, Running, Situation, Watched
+from perdure.penalties.penalty import Penalty
 from perdure.weights.hypernetwork import Hypernetwork
 
 
-class Generated(Annealed, Penalty):
+class HnetRegulariser(Annealed, Penalty):
     """What a hypernetwork makes for old tasks is held fast.
 
     With a low `first` a task may be found freely, and old ones are brought back while beta grows.
     """
-
-    later: ClassVar[tuple[str, ...]] = ("first", "anneal")
 
     strength: Strength = 10.0
     """beta of the penalty."""
     sample: PositiveInt | None = None
     """Old tasks that are drawn for each step (C in the paper); all if not given."""
     targets: Literal["stored", "recomputed"] = "stored"
-    """Keep the targets of all old tasks, or make them anew at each step from a snapshot of theta."""
+    """Keep the targets of all old tasks, or make them again at each step from a snapshot of theta."""
     lookahead: bool = False
     """Judge theta after the step that the task's gradient would cause (von Oswald et al. 2020)."""
 
-    def begin(self, memory: Vectors, situation: Situation) -> GeneratedTerm:
+    @classmethod
+    def refusal(cls, method: Composition) -> str | None:
+        """There must be a hypernetwork."""
+        if not issubclass(method.weights, Hypernetwork):
+            return "the hnet-regulariser protects what a hypernetwork makes, and here there is none"
+        return super().refusal(method)
+
+    def begin(self, memory: Vectors, context: PhaseContext) -> HnetRegulariserTerm:
         """The distance to what was generated before this phase."""
         del memory  # all it needs is the state before the phase
-        if not isinstance(situation.source, Hypernetwork):
-            raise PerdureError(
-                "The penalty 'generated' protects what a hypernetwork makes; use it with hnet."
-            )
-        return GeneratedTerm(self, situation.source, situation)
+        assert isinstance(context.source, Hypernetwork)  # by `refusal`
+        return HnetRegulariserTerm(self, context.source, context)
 
 
-class GeneratedTerm(PlainTerm):
+class HnetRegulariserTerm(Term):
     """The penalty during one phase."""
 
-    def __init__(self, options: Generated, source: Hypernetwork, situation: Situation) -> None:
+    def __init__(self, options: HnetRegulariser, source: Hypernetwork, context: PhaseContext) -> None:
         """Note, or prepare to make, the targets."""
-        self.options, self.source, self.situation = options, source, situation
+        self.options, self.source, self.context = options, source, context
         self.watches: Watched = "task" if options.lookahead else None
-        self.old = list(range(min(situation.tasks)))
-        self.chance = situation.chance("regulariser", *situation.tasks)
-        self.iteration = 0
-        self.move: Tensor | None = None
-        stores = options.targets == "stored" and self.old
-        self.stored = self._target(self.old) if stores else None
+        self.shape = source.shape(context.network)
+        self.generator = context.generators("regulariser", *context.tasks)
+        self.moves: Vectors = {}
+        stores = options.targets == "stored" and context.known
+        self.stored = self._targets(list(context.known)) if stores else None
         self._weigh()
 
     def _weigh(self) -> None:
         """Squared scales at the places where weights are made: of those that all old tasks use, of all."""
-        network, generator = self.situation.network, self.source.generator(self.situation.network)
-        squares = self.situation.buffers["scale"].square()
-        owned = [self.source.owned(network, task).to(squares.device) for task in self.old]
+        network = self.context.network
+        squares = self.source.scale(network, self.context.buffers).square()
+        owned = [self.source.owned(network, task).to(squares.device) for task in self.context.known]
         common = torch.stack(owned).amin(0) if owned else torch.ones_like(squares)
-        self.every = generator.disarranged(squares)
-        self.common = generator.disarranged(squares * common)
-        self.own = [generator.disarranged(own - common).nonzero()[:, 0] for own in owned]
+        self.every = self.shape.disarranged(squares)
+        self.common = self.shape.disarranged(squares * common)
+        self.own = [self.shape.disarranged(own - common).nonzero()[:, 0] for own in owned]
 
-    def loss(self, active: Vectors, running: Running) -> Tensor | None:
+    def losses(self, step: Step) -> dict[str, Tensor]:
         """Beta / |tasks| * sum over old tasks of the squared distance to the targets."""
-        del running
-        strength = self.options.at(self.iteration)
-        self.iteration += 1
-        if not self.old:
-            return None
-        tasks = self.old
-        if self.options.sample is not None and self.options.sample < len(tasks):
-            tasks = torch.randperm(len(tasks), generator=self.chance)[: self.options.sample].tolist()
-        targets = self._target(tasks) if self.stored is None else self.stored[tasks]
-        now = {name: active.get(name, value) for name, value in self.situation.parameters.items()}
-        if self.move is not None:
-            now["theta"] = now["theta"] + self.move
-        own = [self.own[task] for task in tasks]
+        known = self.context.known
+        if not known:
+            return {}
+        places = list(range(len(known)))
+        if self.options.sample is not None and self.options.sample < len(known):
+            places = torch.randperm(len(known), generator=self.generator)[: self.options.sample].tolist()
+        tasks = [known[place] for place in places]
+        targets = self._targets(tasks) if self.stored is None else self.stored[places]
+        now = {name: step.active.get(name, value) for name, value in self.context.parameters.items()}
+        now |= {name: now[name] + move for name, move in self.moves.items()}
+        own = [self.own[place] for place in places]
         distance: Tensor = Distance.apply(self._made(now, tasks), targets, self.common, self.every, own)
-        return strength / len(tasks) * distance
+        return {self.options.name: self.options.at(step.number) / len(tasks) * distance}
 
-    def observe(self, gradients: Vectors, step: Callable[[], Vectors]) -> None:
+    def observe(self, step: Step, gradients: Vectors) -> None:
         """Remember where the task's gradient would take theta."""
         del gradients
-        self.move = step()["theta"].clone()
+        moves = step.would_move()
+        self.moves = {name: moves[name].clone() for name in self.shape.names}
 
     def state(self) -> Vectors:
-        """The generator that draws old tasks, and how far the annealing is."""
-        return {"chance": self.chance.get_state(), "iteration": torch.tensor(self.iteration)}
+        """The generator that draws old tasks."""
+        return {"generator": self.generator.get_state()}
 
     def restore(self, state: Vectors) -> None:
         """Draw on as before."""
-        self.chance.set_state(state["chance"].cpu())
-        self.iteration = int(state["iteration"])
+        self.generator.set_state(state["generator"].cpu())
 
     @torch.no_grad()
-    def _target(self, tasks: list[int]) -> Tensor:
+    def _targets(self, tasks: list[int]) -> Tensor:
         """What was made for these tasks before the phase."""
-        return self._made(self.situation.parameters, tasks)
+        return self._made(self.context.parameters, tasks)
 
     def _made(self, parameters: Vectors, tasks: list[int]) -> Tensor:
         """What the hypernetwork makes for the given tasks, unscaled, in one batch [C, made]."""
         embeddings = torch.stack([parameters[f"embedding.{task}"] for task in tasks])
-        return self.source.generator(self.situation.network).raw(parameters["theta"], embeddings)
+        return self.shape.raw(parameters, embeddings)
 
 
 class Distance(torch.autograd.Function):

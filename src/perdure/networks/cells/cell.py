@@ -1,0 +1,85 @@
+"""The contract of a recurrent cell: which weights it has, how it runs over packed rows, what it passes on.
+
+Weights of a cell are named by what they connect: `..._ih` input to state, `..._hh` state to state, `..._ho`
+state to output. Analyses of recurrent weights go by these endings.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Annotated, ClassVar, NamedTuple
+
+from pydantic import BeforeValidator, Field, PlainSerializer
+from torch import Tensor
+
+from perdure.errors import PerdureError
+from perdure.networks.cells import DEFAULT
+from perdure.networks.layout import Axis, InitialisationRule, Weight, Weights
+from perdure.networks.packing import Packing
+from perdure.networks.tape import Tape, TaskVector
+from perdure.options import Piece
+from perdure.registry import Choice, chosen, said
+
+
+class LayerInput(NamedTuple):
+    """What a recurrent layer reads."""
+
+    rows: Tensor
+    """Inputs of all steps [S, F]."""
+    packing: Packing
+    task_vectors: tuple[TaskVector | None, ...]
+    """For each direction what the task adds to the projected input."""
+    tape: Tape | None
+
+
+class Cell(Piece):
+    """One kind of recurrent cell; its fields are its options."""
+
+    gates: ClassVar[int] = 1
+    """Rows of the projected input are gates * H."""
+    passes_states: ClassVar[bool] = True
+    """Whether a layer's output is h_t itself."""
+    continues: ClassVar[bool] = False
+    """Whether its state is h alone and acts only through what `carried` gives."""
+
+    @abstractmethod
+    def weights(self, prefix: str, inputs: Axis, units: Axis, rule: InitialisationRule) -> dict[str, Weight]:
+        """All weights of one layer and direction, their names beginning with the prefix."""
+
+    @abstractmethod
+    def sweep(self, weights: Weights, prefix: str, given: LayerInput, direction: int) -> Tensor:
+        """States h [S, H] of one direction (0: forwards, 1: backwards), noted on the tape if there is one."""
+
+    def run(self, weights: Weights, prefixes: tuple[str, ...], given: LayerInput) -> list[Tensor]:
+        """States [S, H] of each direction."""
+        return [self.sweep(weights, prefix, given, direction) for direction, prefix in enumerate(prefixes)]
+
+    def output(
+        self, weights: Weights, prefix: str, states: Tensor, packing: Packing, tape: Tape | None
+    ) -> Tensor:
+        """What a layer passes on of its states [M, H]."""
+        del weights, prefix, packing, tape
+        return states
+
+    def recurrent_matrices(self, weights: Weights, prefix: str) -> list[Tensor]:
+        """The hidden-to-hidden matrices [H, H], one for each gate; a cell may have none."""
+        del weights, prefix
+        return []
+
+    def carried(self, weights: Weights, prefix: str, states: Tensor) -> Tensor:
+        """What states [B, H] add to the projected input of the following step [B, G], if it `continues`."""
+        raise PerdureError(f"A {self.name} cell cannot be continued from h alone.")
+
+    @abstractmethod
+    def continued(self, weights: Weights, prefix: str, projected: Tensor, packing: Packing) -> Tensor:
+        """States [S, H] from a projected input [S, G] and the zero state."""
+
+
+CellChoice = Annotated[
+    Cell,
+    BeforeValidator(lambda value: chosen("cells", value)),
+    PlainSerializer(said),
+    Choice("cells"),
+    Field(default=DEFAULT, validate_default=True),
+]
+"""An option that names a cell; options of the cell itself are below it, as in network.cell.NAME."""

@@ -1,0 +1,63 @@
+"""The Elman cell of the paper, with its tanh readout."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from perdure.networks.cells.matrix_cell import MatrixCell, Saved
+from perdure.networks.cells.recurrence import backwards, recur
+from perdure.networks.layout import Axis, InitialisationRule, Weight, Weights
+from perdure.networks.packing import Packing, Sweep
+from perdure.networks.tape import Tape, affine
+
+
+class Elman(MatrixCell):
+    """h_t = tanh(W_ih x_t + b_ih + W_hh h_{t-1} + b_hh), y_t = tanh(W_ho h_t + b_ho)."""
+
+    passes_states: ClassVar[bool] = False
+    continues: ClassVar[bool] = True
+
+    def weights(self, prefix: str, inputs: Axis, units: Axis, rule: InitialisationRule) -> dict[str, Weight]:
+        """Beside those of the recurrence W_ho [H, H] and b_ho."""
+        readout = rule.affine(units.size, units.size)
+        return super().weights(prefix, inputs, units, rule) | {
+            prefix + "weight_ho": ((units, units), readout),
+            prefix + "bias_ho": ((units,), readout),
+        }
+
+    def output(
+        self, weights: Weights, prefix: str, states: Tensor, packing: Packing, tape: Tape | None
+    ) -> Tensor:
+        """y_t = tanh(W_ho h_t + b_ho)."""
+        return affine(weights, (prefix + "weight_ho", prefix + "bias_ho"), states, packing, tape).tanh()
+
+    def carried(self, weights: Weights, prefix: str, states: Tensor) -> Tensor:
+        """W_hh h."""
+        return states @ weights[prefix + "weight_hh"].t()
+
+    @staticmethod
+    def forward(projection: Tensor, bias: Tensor | None, weight: Tensor, sweep: Sweep) -> Saved:
+        """Sweep; see `MatrixCell`."""
+        del bias
+        states = torch.empty_like(projection)
+        given, h = projection.split(sweep.sizes), states.split(sweep.sizes)
+        transposed = weight.t()
+        for step, previous, carried in sweep.moves:
+            recur(h[step], given[step], h[previous], carried, transposed)
+            h[step].tanh_()
+        return (states,)
+
+    @staticmethod
+    def backward(grad: Tensor, saved: Saved, weight: Tensor, sweep: Sweep) -> tuple[Tensor, Tensor]:
+        """delta_t = (dL/dh_t + W_hh^T delta_{t+1}) * (1 - h_t^2)."""
+        (states,) = saved
+        slopes = torch.addcmul(states.new_ones(()), states, states, value=-1)
+        deltas = torch.empty_like(states)
+        to_h, slope, delta = (rows.split(sweep.sizes) for rows in (grad, slopes, deltas))
+        for step, _, _, following, taken in backwards(sweep):
+            recur(delta[step], to_h[step], delta[following], taken, weight)
+            delta[step].mul_(slope[step])
+        return deltas, deltas

@@ -1,0 +1,40 @@
+"""Torch's fused recurrent kernels, for batches of equally long sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from perdure.networks.cells.cell import LayerInput
+from perdure.networks.cells.matrix_cell import MatrixCell
+from perdure.networks.layout import Weights
+
+
+def fusible(given: LayerInput) -> bool:
+    """Whether nothing but plain states of equally long sequences is asked for."""
+    return given.tape is None and given.packing.order is None and not any(given.task_vectors)
+
+
+def fused(
+    kernel: Callable[..., Any],
+    cell: MatrixCell,
+    weights: Weights,
+    prefixes: tuple[str, ...],
+    given: LayerInput,
+) -> list[Tensor]:
+    """States [S, H] of each direction by torch.lstm or torch.gru."""
+    flat: list[Tensor] = []
+    for prefix in prefixes:
+        weight_ih, weight_hh, bias_ih, bias_hh = (
+            weights[prefix + name] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        )
+        flat += [weight_ih, weight_hh, cell.shifted(bias_ih), bias_hh]
+    units, count, packing = flat[1].shape[1], len(prefixes), given.packing
+    zero = given.rows.new_zeros(count, packing.batch, units)
+    steps = given.rows.view(packing.steps, packing.batch, -1)
+    start = (zero, zero) if kernel is torch.lstm else zero
+    states: Tensor = kernel(steps, start, flat, True, 1, 0.0, torch.is_grad_enabled(), count == 2, False)[0]
+    return list(states.flatten(0, 1).split(units, dim=1))

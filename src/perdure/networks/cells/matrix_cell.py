@@ -1,0 +1,153 @@
+"""Cells with matrices W_ih [G, F] and W_hh [G, H], as forward and backward sweeps over packed rows.
+
+Such a cell turns a projected input, W_ih x_t + biases for all rows at once [S, G], into states h_t [S, H].
+The backward sweep returns delta, the gradient with respect to the pre-activations: it is all that
+weight gradients, and per-sample gradients for the Fisher, are made of.
+
+Writing the sweeps by hand instead of leaving them to autograd saves one pass over memory per step and
+turns the gradient of W_hh into a single matrix product.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+from perdure.networks.cells.cell import Cell, LayerInput
+from perdure.networks.layout import Axis, InitialisationRule, Weight, Weights
+from perdure.networks.packing import Packing, Sweep
+from perdure.networks.tape import AffineMap, watched
+
+Saved = tuple[Tensor, ...]
+
+
+class MatrixCell(Cell):
+    """A cell whose state acts through one matrix W_hh."""
+
+    hidden_bias: ClassVar[bool] = False
+    """Whether b_hh acts elsewhere than b_ih, so that it cannot be added to the projection."""
+
+    @staticmethod
+    @abstractmethod
+    def forward(projection: Tensor, bias: Tensor | None, weight: Tensor, sweep: Sweep) -> Saved:
+        """From projection [S, G], b_hh [G] or [S, G] and W_hh [G, H] to (h [S, H], what else is kept)."""
+
+    @staticmethod
+    @abstractmethod
+    def backward(grad: Tensor, saved: Saved, weight: Tensor, sweep: Sweep) -> tuple[Tensor, Tensor]:
+        """From dL/dh [S, H] to delta of the input part and of the hidden part, both [S, G]."""
+
+    def weights(self, prefix: str, inputs: Axis, units: Axis, rule: InitialisationRule) -> dict[str, Weight]:
+        """W_ih, b_ih, W_hh, b_hh; each matrix is followed by its bias."""
+        stacked = units.stacked(self.gates)
+        from_input = rule.affine(inputs.size, units.size)
+        from_state = rule.affine(units.size, units.size)
+        return {
+            prefix + "weight_ih": ((stacked, inputs), from_input),
+            prefix + "bias_ih": ((stacked,), from_input),
+            prefix + "weight_hh": ((stacked, units), rule.state_to_state(units.size, self.gates)),
+            prefix + "bias_hh": ((stacked,), from_state),
+        }
+
+    def sweep(self, weights: Weights, prefix: str, given: LayerInput, direction: int) -> Tensor:
+        """The projection of all rows at once, then the recurrence."""
+        bias_ih, bias_hh = weights[prefix + "bias_ih"], weights[prefix + "bias_hh"]
+        bias = self.shifted(bias_ih if self.hidden_bias else bias_ih + bias_hh)
+        projection = functional.linear(given.rows, weights[prefix + "weight_ih"], bias)
+        added = given.task_vectors[direction]
+        if added is not None:
+            projection = projection + added.of_rows(weights)
+        hidden_bias = bias_hh if self.hidden_bias else None
+        if given.tape is not None:
+            projection = watched(projection)
+            if hidden_bias is not None:
+                hidden_bias = watched(hidden_bias.expand(len(given.rows), -1).clone())
+        arguments = (projection, hidden_bias, weights[prefix + "weight_hh"])
+        states: Tensor = Unroll.apply(type(self), given.packing, direction == 1, *arguments)
+        if given.tape is not None:
+            self._note(prefix, given, direction, states.detach(), projection, hidden_bias)
+        return states
+
+    def _note(
+        self,
+        prefix: str,
+        given: LayerInput,
+        direction: int,
+        states: Tensor,
+        projection: Tensor,
+        hidden_bias: Tensor | None,
+    ) -> None:
+        """Put both affine maps on the tape."""
+        assert given.tape is not None
+        packing, added = given.packing, given.task_vectors[direction]
+        before = packing.before(states, backward=direction == 1)
+        hidden = projection if hidden_bias is None else hidden_bias
+        biases = (prefix + "bias_ih", *(added.names if added else ()))
+        given.tape.projections[prefix] = projection.detach()
+        given.tape.entries += [
+            AffineMap(prefix + "weight_ih", biases, given.rows, projection, packing),
+            AffineMap(prefix + "weight_hh", (prefix + "bias_hh",), before, hidden, packing),
+        ]
+
+    def shifted(self, bias: Tensor) -> Tensor:
+        """The bias of the projected input [G]; a cell may add a constant to it."""
+        return bias
+
+    def recurrent_matrices(self, weights: Weights, prefix: str) -> list[Tensor]:
+        """One [H, H] for each gate."""
+        weight = weights[prefix + "weight_hh"]
+        return list(weight.split(weight.shape[1]))
+
+    def continued(self, weights: Weights, prefix: str, projected: Tensor, packing: Packing) -> Tensor:
+        """The recurrence alone."""
+        bias = weights[prefix + "bias_hh"] if self.hidden_bias else None
+        states: Tensor = Unroll.apply(
+            type(self), packing, False, projected, bias, weights[prefix + "weight_hh"]
+        )
+        return states
+
+
+class Unroll(torch.autograd.Function):
+    """A cell over packed rows as one differentiable operation."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        cell: type[MatrixCell],
+        packing: Packing,
+        reverse: bool,
+        projection: Tensor,
+        bias: Tensor | None,
+        weight: Tensor,
+    ) -> Tensor:
+        """States h [S, H] from the projected input [S, G], b_hh and W_hh."""
+        saved = cell.forward(projection, bias, weight, packing.backward if reverse else packing.forward)
+        ctx.save_for_backward(weight, *saved)
+        ctx.cell, ctx.packing, ctx.reverse = cell, packing, reverse
+        ctx.bias_per_row = bias is not None and bias.ndim == 2
+        return saved[0]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        """Gradients of projection, bias and W_hh from one backward sweep."""
+        weight, *saved = ctx.saved_tensors
+        packing: Packing = ctx.packing
+        sweep = packing.backward if ctx.reverse else packing.forward
+        delta, delta_hidden = ctx.cell.backward(grad, tuple(saved), weight, sweep)
+        grad_bias = grad_weight = None
+        if ctx.needs_input_grad[4]:
+            grad_bias = delta_hidden if ctx.bias_per_row else delta_hidden.sum(0)
+        if ctx.needs_input_grad[5]:
+            states = saved[0]
+            if packing.order is None and not ctx.reverse:  # no copy where rows line up
+                now, before = delta_hidden[packing.batch :], states[: -packing.batch]
+            else:
+                now, before = delta_hidden, packing.before(states, backward=ctx.reverse)
+            grad_weight = now.t() @ before
+        return None, None, None, delta, grad_bias, grad_weight

@@ -1,0 +1,121 @@
+"""Statistics of per-sample gradients, from batched products.
+
+The gradient that one sample gives to a matrix W of an affine map z = W a + b is the sum over its time
+steps of delta_t a_t^T, with delta = dL/dz. One forward and one backward sweep over a whole batch give
+every a and delta; the per-sample sums are then batched matrix products, in blocks small enough to stay
+in the cache, squared and added up. No sample ever needs a backward pass of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from perdure.networks.batch import Batch, Data
+from perdure.networks.layout import Weights
+from perdure.networks.network import Network
+from perdure.networks.tape import AffineMap, Entry, Tape
+
+Measure = Literal["square", "absolute"]
+"""What is averaged over samples: the squared gradient, or its absolute value."""
+
+Cotangents = Callable[[Tensor, Batch], Iterable[Tensor]]
+"""From logits [M, outputs] and their batch to the gradients dL/dlogits whose effect is to be measured."""
+
+BLOCK = 2**18
+"""Entries of the per-sample gradients that are held at once: 1 MB, about a core's cache."""
+PASS = 2**25
+"""Numbers that one forward and backward pass may keep: this bounds the memory."""
+FEW = 8
+"""Up to so many large gradients are squared one by one (one pass over memory instead of three)."""
+WIDEST = 256
+"""Samples of a pass at most; more would not be faster."""
+
+
+def mean_sample_gradients(
+    network: Network,
+    weights: Weights,
+    data: Data,
+    index: Tensor,
+    task: int,
+    cotangents: Cotangents,
+    measure: Measure = "square",
+) -> Weights:
+    """Mean over the samples at `index` of the squared (or absolute) gradient of each sample, per weight.
+
+    Where there are several cotangents, their contributions are added. Weights that the task does not use,
+    such as other heads, get 0. The result has the shapes of `weights`.
+    """
+    if data.lengths is not None:  # similar lengths together, longest first
+        index = index[torch.argsort(data.lengths[index], descending=True, stable=True)]
+    frozen = {name: weight.detach() for name, weight in weights.items()}
+    totals = {name: torch.zeros_like(weight, dtype=torch.float64) for name, weight in frozen.items()}
+    for part in index.split(_samples_per_pass(network, data)):
+        for entry, delta in _swept(network, frozen, data.batch(part), task, cotangents):
+            _add(totals, entry, delta, measure)
+    return {name: (total / len(index)).to(weights[name].dtype) for name, total in totals.items()}
+
+
+def _samples_per_pass(network: Network, data: Data) -> int:
+    """So many that the sweeps' buffers stay below PASS numbers."""
+    per_step = network.architecture.numbers_per_step(network.inputs)
+    return max(1, min(WIDEST, PASS // (per_step * data.x.shape[1])))
+
+
+def _swept(
+    network: Network, weights: Weights, batch: Batch, task: int, cotangents: Cotangents
+) -> Iterator[tuple[Entry, Tensor]]:
+    """Every map of the network with a delta for it, for each cotangent."""
+    tape = Tape()
+    with torch.enable_grad():
+        logits = network(weights, batch, task, tape)
+    outputs = [entry.outputs for entry in tape.entries]
+    for cotangent in cotangents(logits.detach(), batch):
+        deltas = torch.autograd.grad(logits, outputs, cotangent, retain_graph=True)
+        yield from zip(tape.entries, deltas, strict=True)
+
+
+def _add(totals: Weights, entry: Entry, delta: Tensor, measure: Measure) -> None:
+    """Add each sample's measured gradient of the map's weights to the totals."""
+    if not isinstance(entry, AffineMap):
+        totals[entry.weight] += _measured(entry.packing.unpack(delta).sum(1), measure).sum(0)
+        return
+    packing, inputs = entry.packing, entry.inputs.detach()
+    if packing.steps == 1:
+        # One step each: |delta a^T|^p = |delta|^p (|a|^p)^T, a single matrix product.
+        sizes = _measured(delta, measure)
+        totals[entry.weight] += sizes.t() @ _measured(inputs, measure)
+        for bias in entry.biases:
+            totals[bias] += sizes.sum(0)
+        return
+    deltas, activities = packing.unpack(delta), packing.unpack(inputs)
+    for bias in entry.biases:
+        totals[bias] += _measured(deltas.sum(1), measure).sum(0)
+    total = torch.zeros_like(totals[entry.weight], dtype=delta.dtype)
+    width = max(1, min(len(deltas), BLOCK // total.numel()))
+    buffer = delta.new_empty(width, *total.shape)  # used again and again, so that it stays in the cache
+    for block, steps in _blocks(packing.lengths, width):
+        gradients = buffer[: block.stop - block.start]
+        torch.bmm(deltas[block, :steps].transpose(1, 2), activities[block, :steps], out=gradients)
+        if measure == "absolute":
+            total += gradients.abs_().sum(0)
+        elif width > FEW:
+            total += gradients.square_().sum(0)
+        else:
+            for gradient in gradients:
+                total.addcmul_(gradient, gradient)
+    totals[entry.weight] += total
+
+
+def _measured(gradients: Tensor, measure: Measure) -> Tensor:
+    return gradients.square() if measure == "square" else gradients.abs()
+
+
+def _blocks(lengths: Tensor, width: int) -> Iterator[tuple[slice, int]]:
+    """Blocks of `width` samples, each with its longest length."""
+    for start in range(0, len(lengths), width):
+        block = slice(start, min(start + width, len(lengths)))
+        yield block, int(lengths[block].max())

@@ -1,0 +1,283 @@
+"""Where pieces are found by name: in this package's folders, in installed packages, in people's own files.
+
+The folder is the registry: a class in a file of, say, `penalties/` is a penalty. From outside, a piece comes
+by `perdure.register(MyPenalty)`, by an entry point of the group `perdure.plugins` (a module of an installed
+package), or by `--plugin mine.py`. What such a module defines is found as if it stood in the folder. The
+content of what it came from is part of the hash of every config that uses it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple, TypeVar, overload
+
+from perdure.errors import PerdureError, unknown
+from perdure.methods import METHODS, Method
+from perdure.options import Piece, validated
+
+P = TypeVar("P", bound=Piece)
+
+GROUP = "perdure.plugins"
+"""Entry points of this group name modules with pieces."""
+
+
+class Kind(NamedTuple):
+    """One kind of pieces: the folder in which they stand, and their base class."""
+
+    package: str
+    module: str
+    base: str
+    singular: str
+
+    def base_class(self) -> type[Piece]:
+        """The base class, imported only when it is needed."""
+        found: type[Piece] = getattr(importlib.import_module(self.module), self.base)
+        return found
+
+
+KINDS = {
+    "benchmarks": Kind("perdure.benchmarks", "perdure.benchmarks.task", "Benchmark", "benchmark"),
+    "bodies": Kind("perdure.networks.bodies", "perdure.networks.bodies.body", "Architecture", "body"),
+    "cells": Kind("perdure.networks.cells", "perdure.networks.cells.cell", "Cell", "cell"),
+    "weights": Kind("perdure.weights", "perdure.weights.source", "WeightSource", "weight source"),
+    "penalties": Kind("perdure.penalties", "perdure.penalties.penalty", "Penalty", "penalty"),
+    "rehearsal": Kind("perdure.rehearsal", "perdure.rehearsal.rehearsal", "Rehearsal", "rehearsal"),
+}
+"""All kinds of pieces, by the name of their folder."""
+
+
+class Origin(NamedTuple):
+    """Where a piece from outside came from."""
+
+    name: str
+    """The plugin's file name or module."""
+    digest: str
+    """16 hexadecimal digits of its content."""
+
+
+@dataclass
+class Outside:
+    """What was registered from outside; there is one of these in a process, filled by `register`."""
+
+    pieces: dict[str, dict[str, type[Piece]]] = field(default_factory=dict)
+    methods: dict[str, Method] = field(default_factory=dict)
+    origins: dict[object, Origin] = field(default_factory=dict)
+    files: dict[Path, Origin] = field(default_factory=dict)
+    installed: bool = False
+    """Whether entry points were looked at."""
+    changes: int = 0
+    """How often something was added; part of the key of whatever is cached."""
+
+
+OUTSIDE = Outside()
+
+
+@overload
+def pieces(kind: str) -> dict[str, type[Piece]]: ...
+@overload
+def pieces(kind: str, base: type[P]) -> dict[str, type[P]]: ...
+def pieces(kind: str, base: type[Any] = Piece) -> dict[str, type[Any]]:
+    """All classes of a kind by name; `base` tells type checkers which kind that is."""
+    del base
+    _load_installed()
+    return _inside(kind) | OUTSIDE.pieces.get(kind, {})
+
+
+def methods() -> dict[str, Method]:
+    """All methods that have names of their own, those from outside last."""
+    _load_installed()
+    return METHODS | OUTSIDE.methods
+
+
+def find(kind: str, name: str) -> type[Piece]:
+    """The class called `name`; a helpful error if there is none."""
+    known = pieces(kind)
+    if name not in known:
+        raise unknown(KINDS[kind].singular, name, known)
+    return known[name]
+
+
+def origin(piece: object) -> Origin | None:
+    """Where a piece or method came from; None for those of this package."""
+    return OUTSIDE.origins.get(piece)
+
+
+def register(*things: type[Piece] | Method) -> None:
+    """Make pieces (classes) and methods known by name, for this process.
+
+    Their source text stands for them in the hash of a config. Worker processes must be able to find them
+    again, so what is to run in several processes belongs in a file: `load_plugin`, or `--plugin FILE`.
+    """
+    for thing in things:
+        subject = thing if isinstance(thing, type) else type(thing)
+        try:
+            text = inspect.getsource(subject) if isinstance(thing, type) else repr(thing)
+        except (OSError, TypeError):
+            raise PerdureError(
+                f"The source text of '{getattr(thing, '__name__', thing)}' cannot be read, so its results "
+                f"could not be told from those of another version; define it in a file or a notebook cell."
+            ) from None
+        module = thing.__module__ if isinstance(thing, type) else "a method"
+        _add(thing, Origin(module, _digest(text.encode())))
+
+
+def load_plugin(path: str | Path) -> Origin:
+    """Load a Python file and register every piece and every `Method` that it defines."""
+    file = Path(path).resolve()
+    if file in OUTSIDE.files:
+        return OUTSIDE.files[file]
+    if not file.is_file() or file.suffix != ".py":
+        raise PerdureError(f"--plugin: '{path}' is not a Python file.")
+    content = file.read_bytes()
+    name = f"perdure_plugin_{file.stem}_{_digest(str(file).encode())[:8]}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+        source = Origin(file.name, _digest(content))
+        _add_module(module, source)
+    except PerdureError:
+        del sys.modules[name]
+        raise
+    except Exception as error:
+        del sys.modules[name]
+        raise PerdureError(
+            f"The plugin '{path}' cannot be loaded: {type(error).__name__}: {error}."
+        ) from error
+    OUTSIDE.files[file] = source
+    return source
+
+
+def loaded_plugins() -> tuple[str, ...]:
+    """Paths of the plugin files of this process, for those who start others."""
+    return tuple(str(file) for file in OUTSIDE.files)
+
+
+def _load_installed() -> None:
+    """Register what the entry points of installed packages name, once."""
+    if OUTSIDE.installed:
+        return
+    OUTSIDE.installed = True
+    for entry in entry_points(group=GROUP):
+        try:
+            module = entry.load()
+        except Exception as error:
+            raise PerdureError(
+                f"The installed plugin '{entry.value}' cannot be loaded: {type(error).__name__}: {error}."
+            ) from error
+        file = Path(module.__file__ or "")
+        content = file.read_bytes() if file.is_file() else entry.value.encode()
+        _add_module(module, Origin(entry.value, _digest(content)))
+
+
+def _add_module(module: ModuleType, source: Origin) -> None:
+    """Register what a module defines; an error if that is nothing."""
+    bases = tuple(kind.base_class() for kind in KINDS.values())
+    found = [
+        item
+        for name, item in vars(module).items()
+        if (isinstance(item, Method) and not name.startswith("_"))
+        or (_is_piece(item, bases) and item.__module__ == module.__name__)
+    ]
+    if not found:
+        raise PerdureError(
+            f"The plugin '{source.name}' defines no piece (a Penalty, Rehearsal, WeightSource, Cell, "
+            f"Architecture or Benchmark) and no Method."
+        )
+    for item in found:
+        _add(item, source)
+
+
+def _add(thing: type[Piece] | Method, source: Origin) -> None:
+    """Note one piece or method; names of this package cannot be taken."""
+    if isinstance(thing, Method):
+        _check_free(thing.name, "method", METHODS)
+        OUTSIDE.methods[thing.name] = thing
+    else:
+        kind = _kind_of(thing)
+        _check_free(thing.name, KINDS[kind].singular, _inside(kind))
+        OUTSIDE.pieces.setdefault(kind, {})[thing.name] = thing
+    OUTSIDE.origins[thing] = source
+    OUTSIDE.changes += 1
+
+
+def _check_free(name: str, what: str, taken: Mapping[str, object]) -> None:
+    if name in taken:
+        raise PerdureError(f"There is a {what} '{name}' in Perdure already; give yours another name.")
+
+
+def _kind_of(piece: type[Piece]) -> str:
+    """The kind that a class belongs to."""
+    for name, kind in KINDS.items():
+        if issubclass(piece, kind.base_class()):
+            return name
+    raise PerdureError(
+        f"'{piece.__name__}' is no piece: derive it from Penalty, Rehearsal, WeightSource, Cell, "
+        f"Architecture or Benchmark."
+    )
+
+
+@cache
+def _inside(kind: str) -> dict[str, type[Piece]]:
+    """All classes of a kind that the files of its folder define, by name."""
+    place = KINDS[kind]
+    base, folder = place.base_class(), importlib.import_module(place.package)
+    found: dict[str, type[Piece]] = {}
+    for module in pkgutil.iter_modules(folder.__path__, place.package + "."):
+        for item in vars(importlib.import_module(module.name)).values():
+            if _is_piece(item, (base,)) and item.__module__ == module.name:
+                found[item.name] = item
+    return found
+
+
+def _is_piece(item: object, bases: tuple[type[Piece], ...]) -> bool:
+    """Whether something is a class that can be chosen by name."""
+    return (
+        isinstance(item, type)
+        and issubclass(item, bases)
+        and not inspect.isabstract(item)
+        and not item.__name__.startswith("_")
+        and item not in bases
+    )
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Marks an option whose value is a piece of a kind; options of that piece are below its name."""
+
+    kind: str
+
+
+def chosen(kind: str, value: object) -> object:
+    """A piece from its name, or from its name and options; anything else is left to validation."""
+    if isinstance(value, str):
+        return validated(find(kind, value), {}, kind)
+    if isinstance(value, Mapping) and "name" in value:
+        options = {key: each for key, each in value.items() if key != "name"}
+        return validated(find(kind, str(value["name"])), options, kind)
+    return value
+
+
+def said(piece: Piece) -> Any:
+    """The inverse of `chosen`: the name alone where no option differs from its default."""
+    options = piece.plain()
+    defaults = {name: each.default for name, each in type(piece).model_fields.items()}
+    return piece.name if options == defaults else {"name": piece.name, **options}

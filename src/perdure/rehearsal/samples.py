@@ -1,0 +1,78 @@
+"""Samples that outlive their task: which to keep, and how they are stored."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from perdure.networks.batch import Batch, Data
+from perdure.networks.layout import Vectors
+
+Answer = Callable[[Batch], Tensor]
+CANDIDATES = 2000
+"""Random samples among which herding chooses."""
+
+
+def choose_random(data: Data, count: int, generator: torch.Generator, answer: Answer) -> Tensor:
+    """Any samples."""
+    del answer
+    return torch.randperm(len(data), generator=generator)[:count]
+
+
+@torch.no_grad()
+def choose_herding(data: Data, count: int, generator: torch.Generator, answer: Answer) -> Tensor:
+    """One after the other the sample that brings the mean answer nearest to the mean of all candidates."""
+    candidates = torch.randperm(len(data), generator=generator)[: max(CANDIDATES, count)]
+    batch = data.batch(candidates)
+    answers = batch.answers.unpack(answer(batch)).flatten(1)
+    mean, total = answers.mean(0), torch.zeros_like(answers[0])
+    free = torch.ones(len(candidates), dtype=torch.bool, device=answers.device)
+    chosen: list[int] = []
+    for number in range(1, count + 1):
+        distance = ((total + answers) / number - mean).square().sum(1)
+        best = int(torch.where(free, distance, torch.inf).argmin())
+        free[best] = False
+        total = total + answers[best]
+        chosen.append(best)
+    return candidates[torch.tensor(chosen)]
+
+
+SELECTIONS = {"random": choose_random, "herding": choose_herding}
+
+
+def store(data: Data, index: Tensor, task: int, *, packed: bool) -> Vectors:
+    """Samples as compact tensors: inputs as they came or, if they are only 0 and 1, as bits."""
+    x, y = data.x[index].cpu(), data.y[index].cpu()
+    lengths = torch.full((len(index),), x.shape[1]) if data.lengths is None else data.lengths[index]
+    kept = {f"y.{task}": y, f"lengths.{task}": lengths.to(torch.int32)}
+    if packed and bool(((x == 0) | (x == 1)).all()):
+        bits = np.packbits(x.numpy().astype(np.uint8).reshape(len(x), -1), axis=1)
+        shape = torch.tensor(x.shape[1:], dtype=torch.int32)
+        return kept | {f"bits.{task}": torch.from_numpy(bits), f"shape.{task}": shape}
+    return kept | {f"x.{task}": x}
+
+
+def unstore(memory: Vectors, task: int, like: Data) -> Data:
+    """Stored samples as data, on the device and with the precision of other data."""
+    if f"x.{task}" in memory:
+        x = memory[f"x.{task}"]
+    else:
+        shape = memory[f"shape.{task}"].tolist()
+        bits = np.unpackbits(memory[f"bits.{task}"].cpu().numpy(), axis=1, count=math.prod(shape))
+        x = torch.from_numpy(bits.reshape(-1, *shape))
+    lengths = memory[f"lengths.{task}"].long()
+    return like.having(x, memory[f"y.{task}"], lengths)
+
+
+def stored_tasks(memory: Vectors) -> list[int]:
+    """Tasks of which the memory holds samples."""
+    return sorted(int(name.removeprefix("y.")) for name in memory if name.startswith("y."))
+
+
+def stored_samples(memory: Vectors) -> int:
+    """Samples of all tasks in the memory."""
+    return sum(len(memory[f"y.{task}"]) for task in stored_tasks(memory))
