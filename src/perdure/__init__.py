@@ -4,7 +4,8 @@ The public names, imported when they are first used (torch takes a second to loa
 
 - `build(benchmark, method, scale=..., seed=...)` makes a config; `perdure.run.run(config)` runs it;
 - `Architecture`, `Network`, `initialise` and `fisher` work on any sequences;
-- `Kind`, `Sequences`, `Task` describe data; `tasks_from` and `save_tasks` bring one's own.
+- `Sequences`, `Task` and the targets `Bits`, `Label`, `Tags` and `Value` describe data; `tasks_from` and
+  `save_tasks` bring one's own.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from perdure.benchmarks.arrays import save_tasks as save_tasks
     from perdure.benchmarks.arrays import tasks_from as tasks_from
-    from perdure.benchmarks.task import Kind as Kind
     from perdure.benchmarks.task import Sequences as Sequences
     from perdure.benchmarks.task import Task as Task
     from perdure.config import build as build
@@ -25,14 +25,21 @@ if TYPE_CHECKING:
     from perdure.networks.network import Architecture as Architecture
     from perdure.networks.network import Network as Network
     from perdure.randomness import generator as generator
+    from perdure.targets.bits import Bits as Bits
+    from perdure.targets.label import Label as Label
+    from perdure.targets.tags import Tags as Tags
+    from perdure.targets.value import Value as Value
 
 _HOMES = {
     "Architecture": "perdure.networks.network",
-    "Kind": "perdure.benchmarks.task",
+    "Bits": "perdure.targets.bits",
+    "Label": "perdure.targets.label",
     "Network": "perdure.networks.network",
     "PerdureError": "perdure.errors",
     "Sequences": "perdure.benchmarks.task",
+    "Tags": "perdure.targets.tags",
     "Task": "perdure.benchmarks.task",
+    "Value": "perdure.targets.value",
     "build": "perdure.config",
     "fisher": "perdure.networks.fisher",
     "generator": "perdure.randomness",

@@ -71,7 +71,7 @@ def _carry_out(
     )
     outcome = learn(learner, data, config.training, chance, folder, habits)
     machine = {"device": habits.device, "threads": str(habits.threads)}
-    record = make_record(config, [task.name for task in tasks], outcome, sizes, machine)
+    record = make_record(config, tasks, outcome, sizes, machine)
     folder.publish(record)
     return record
 

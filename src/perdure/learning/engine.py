@@ -34,6 +34,8 @@ class Progress:
     """Time spent on this phase so far."""
     accuracy: list[float] | None = None
     """At the end of a phase: the test accuracy of each task."""
+    score: str = "accuracy"
+    """What the percentages are called."""
 
 
 class Keeper(Protocol):
@@ -55,7 +57,9 @@ class Outcome:
 
     accuracy: list[list[float]] = field(default_factory=list)
     f1: list[list[float]] = field(default_factory=list)
-    """The same for the weighted F1 in percent."""
+    """The same for the weighted F1 in percent; empty where answers are values."""
+    error: list[list[float]] = field(default_factory=list)
+    """The same for the root mean squared error; empty where answers are classes or bits."""
     curves: list[list[dict[str, float]]] = field(default_factory=list)
     iterations: list[int] = field(default_factory=list)
     seconds: list[dict[str, float]] = field(default_factory=list)
@@ -121,7 +125,13 @@ def learn(
         ]
         row = [score.accuracy for score in scores]
         outcome.accuracy.append(row)
-        outcome.f1.append([score.f1 for score in scores])
+        for matrix, column in (
+            (outcome.f1, [score.f1 for score in scores]),
+            (outcome.error, [score.error for score in scores]),
+        ):
+            known = [value for value in column if value is not None]
+            if known:  # a target has one of them for all its tasks
+                matrix.append(known)
         outcome.curves.append(phase.curve)
         outcome.iterations.append(phase.iteration)
         outcome.seconds.append(
@@ -201,6 +211,7 @@ def _progress(
         val_accuracy=phase.curve[-1]["val accuracy"] if phase.curve else None,
         seconds=seconds,
         accuracy=accuracy,
+        score=phase.data[phase.tasks[0]].train.target.score_name,
     )
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from perdure.errors import PerdureError
-from perdure.learning.evaluate import Score, evaluate
+from perdure.learning.evaluate import Score, evaluate, mean_score
 from perdure.learning.learner import Knowledge, Learner
 from perdure.learning.optimiser import Optimiser
 from perdure.learning.sampling import Mixture
@@ -205,7 +205,7 @@ class Phase:
             )
             for task in self.tasks
         ]
-        score = Score(*(sum(column) / len(scores) for column in zip(*scores, strict=True)))
+        score = mean_score(scores)
         self._check({"validation loss": score.loss})
         since = self.iteration - (int(self.curve[-1]["iteration"]) if self.curve else 0)
         means = {f"loss {name}": total / since for name, total in self.sums.items()}
@@ -214,7 +214,7 @@ class Phase:
         self.curve.append(point | means)
         if self.training.patience is None:
             return
-        if self.best is None or score.accuracy > self.best[0].accuracy:
+        if self.best is None or score.improves(self.best[0]):
             self.stale = 0
         else:
             self.stale += 1

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from typing import Any
 
+from perdure.benchmarks.task import Task
 from perdure.config import Config
 from perdure.learning.engine import Outcome
 
@@ -40,7 +42,11 @@ class Record:
     versions: dict[str, str]
     machine: dict[str, str]
     f1: list[list[float]] = field(default_factory=list)
-    """The accuracy matrix' like for the weighted F1, in percent."""
+    """The accuracy matrix' like for the weighted F1, in percent; empty where answers are values."""
+    error: list[list[float]] = field(default_factory=list)
+    """Its like for the root mean squared error of values, in the data's own units; else empty."""
+    score: str = "accuracy"
+    """What the percentages of `accuracy`, `during` and `final` are: accuracy, or R² of values."""
     format: int = 1
 
     @property
@@ -50,9 +56,13 @@ class Record:
 
 
 def make_record(
-    config: Config, tasks: list[str], outcome: Outcome, parameters: dict[str, int], machine: dict[str, str]
+    config: Config,
+    tasks: Sequence[Task],
+    outcome: Outcome,
+    parameters: dict[str, int],
+    machine: dict[str, str],
 ) -> Record:
-    """The record of what came out of a config."""
+    """The record of what came out of a config for these tasks."""
     times = len(tasks) if config.together else 1
     accuracy = outcome.accuracy * times
     diagonal = [row[task] for task, row in enumerate(accuracy)]
@@ -63,11 +73,13 @@ def make_record(
         seed=config.seed,
         accuracy=accuracy,
         f1=outcome.f1 * times,
+        error=outcome.error * times,
+        score=tasks[0].target.score_name,
         during=sum(diagonal) / len(diagonal),
         final=sum(accuracy[-1]) / len(accuracy[-1]),
         seconds=sum(sum(times.values()) for times in outcome.seconds),
         iterations=outcome.iterations,
-        tasks=tasks,
+        tasks=[task.name for task in tasks],
         parameters=parameters,
         memory=outcome.memory,
         curves=outcome.curves,

@@ -18,13 +18,12 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 from torch.nn import functional
 
-from perdure.benchmarks.task import Kind
-from perdure.networks.batch import Batch, unlabelled
+from perdure.networks.batch import Batch, asking, unlabelled
 from perdure.networks.initialise import initialise
 from perdure.networks.layout import Axis, Layout, Vectors, Weights
 from perdure.networks.network import Architecture, Network
-from perdure.networks.packing import Packing, pack_lengths, uniform
-from perdure.networks.targets import distillation
+from perdure.networks.packing import Packing, pack_lengths
+from perdure.networks.targets import distillation, units
 from perdure.networks.together import features_of, logits_of
 from perdure.networks.variational import (
     Likelihood,
@@ -262,13 +261,8 @@ class GenerativeReplay:
 
     def _asking(self, task: int, rows: Tensor, packing: Packing) -> Batch:
         """Sequences as a batch without targets, to be answered where the task's own are."""
-        answered = int(self.memory[f"answered.{task}"])
-        if answered == 0:
-            targets = torch.zeros(len(rows), dtype=torch.long, device=rows.device)
-            return Batch(Kind.TAGS, rows, packing, None, packing, targets, True)
-        kind = self.situation.data(self.situation.tasks[0]).kind
-        asked = packing.last(answered, rows.device)
-        return Batch(kind, rows, packing, asked, uniform(packing.batch, answered), rows[:0], True)
+        target = self.situation.data(self.situation.tasks[0]).target
+        return asking(target, rows, packing, int(self.memory[f"answered.{task}"]))
 
     def _noise(self, rows: int) -> Tensor:
         drawn = torch.randn(rows, self.options.latent, generator=self.chance)
@@ -281,8 +275,7 @@ class GenerativeReplay:
             wanted = logits_of(self.teachers, replayed)
         logits = logits_of({task: student(self.situation, active, task) for task in replayed}, replayed)
         losses = [
-            distillation(logits[task], wanted[task], batch, self.options.temperature)
-            / (len(batch.rows) if batch.kind is Kind.TAGS else len(batch))
+            distillation(logits[task], wanted[task], batch, self.options.temperature) / units(batch)
             for task, batch in replayed.items()
         ]
         return torch.stack(losses).sum()
@@ -328,9 +321,8 @@ class GenerativeReplay:
         for task in self.situation.tasks:
             data = self.situation.data(task)
             lengths = torch.tensor([data.x.shape[1]]) if data.lengths is None else data.lengths
-            answered = {Kind.TAGS: 0, Kind.LABEL: 1}.get(data.kind)
             memory[f"lengths.{task}"] = lengths.to(torch.int32)
-            memory[f"answered.{task}"] = torch.tensor(data.y.shape[1] if answered is None else answered)
+            memory[f"answered.{task}"] = torch.tensor(data.target.answered(data.y))
         return memory
 
 
