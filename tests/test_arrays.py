@@ -20,11 +20,14 @@ from perdure.benchmarks.arrays import Arrays, save_tasks, tasks_from
 from perdure.benchmarks.copy import PermutedCopy
 from perdure.benchmarks.sources.own.drawing import draw
 from perdure.benchmarks.sources.own.layout import natural
-from perdure.benchmarks.task import Kind, Sequences, Task, check_tasks
+from perdure.benchmarks.task import Sequences, Task, check_tasks
 from perdure.cli import main
 from perdure.config import build, from_json
 from perdure.errors import PerdureError
 from perdure.networks.batch import Data
+from perdure.targets.bits import Bits
+from perdure.targets.label import Label
+from perdure.targets.tags import Tags
 
 PARQUET = importlib.util.find_spec("pyarrow") is not None
 FORMATS = ["npz", "flat", "npy", "csv", "semicolon", "tsv", "gz", "folder", "split", "lists", "dataset"]
@@ -185,7 +188,7 @@ def test_every_format_gives_what_was_written(form, tags, tmp_path):
     check_tasks(tasks)
     assert [task.name for task in tasks] == ["task 2", "task 10"]
     for task in tasks:
-        assert task.kind is (Kind.TAGS if tags else Kind.LABEL)
+        assert task.target is (Tags() if tags else Label())
         assert (task.outputs, task.inputs) == (2, 2)
         for split, (x, y) in examples[task.name].items():
             data = getattr(task, split)
@@ -229,7 +232,7 @@ def test_tags_may_be_left_out(tmp_path):
 def test_kind_can_be_said(tmp_path):
     write_csv(tmp_path / "a.csv", example(0))
     (task,) = Arrays(folder=str(tmp_path), kind="tags").build()
-    assert task.kind is Kind.TAGS
+    assert task.target == Tags()
     inside = np.arange(task.train.x.shape[1]) < task.train.lengths[:, None]
     assert (task.train.y[~inside] == -1).all()
     assert [set(row[row >= 0].tolist()) for row in task.train.y] == [{0}, {1}] * 5
@@ -243,7 +246,7 @@ def test_patterns_are_bits_at_the_last_steps(tmp_path):
     y = source.integers(0, 2, (30, 2, 3))
     np.savez(tmp_path / "a.npz", x=source.random((30, 4, 1)), y=y, lengths=source.integers(2, 5, 30))
     (task,) = Arrays(folder=str(tmp_path)).build()
-    assert (task.kind, task.outputs) == (Kind.PATTERN, 3)
+    assert (task.target, task.outputs) == (Bits(), 3)
     assert np.concatenate([task.train.y, task.val.y, task.test.y]).sum() == y.sum()
 
 
@@ -332,7 +335,7 @@ def word_task(name):
         y = source.integers(-1, 2, (count, 4))
         inside = np.arange(4) < lengths[:, None]
         y[0, 0], y[~inside], x[~inside] = 1, -1, 0
-        splits.append(Sequences(Kind.TAGS, x, y, lengths, table=table))
+        splits.append(Sequences(Tags(), x, y, lengths, table=table))
     return Task(name, 5, *splits)
 
 
@@ -353,9 +356,9 @@ def test_saved_tasks_are_read_back_as_they_were(form, tmp_path):
         longest = {split: int(getattr(one, split).lengths.max()) for split in ("train", "val", "test")}
         cut = {
             split: Sequences(
-                one.kind,
+                one.target,
                 getattr(one, split).x[:, :steps],
-                getattr(one, split).y[:, :steps] if one.kind is Kind.TAGS else getattr(one, split).y,
+                getattr(one, split).y[:, :steps] if one.target == Tags() else getattr(one, split).y,
                 getattr(one, split).lengths,
                 getattr(one, split).table,
             )

@@ -58,7 +58,7 @@ class Arrays(Benchmark):
     kind: Literal["auto", "label", "tags", "bits", "value"] = "auto"
     """What is asked: a class a sequence, a class a step, or bits or values at the end; auto: as data look."""
     labels: Literal["own", "shared"] = "own"
-    """own: a task's outputs are its own classes, or values on its own scale; shared: all tasks have the same."""
+    """own: a task's outputs are its own classes, or values on its own scale; shared: the same in all."""
     val_fraction: Share = 0.1
     """Part of the training sequences to validate on, where a task has no validation split."""
     test_fraction: Share = 0.2
