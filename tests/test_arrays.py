@@ -63,7 +63,7 @@ def rows_of(splits, columns):
     for split, (x, y) in splits.items():
         for n, (steps, target) in enumerate(zip(x, y, strict=True)):
             for t, step in enumerate(steps):
-                label = target if isinstance(target, (str, int)) else target[t]
+                label = target if isinstance(target, (str, int, float)) else target[t]
                 row = {"sequence": f"{split} {n}", "split": split, "a": step[0], "b": step[1], "label": label}
                 rows.append([row[name] for name in columns])
     return rows
@@ -91,7 +91,7 @@ def padded_tags(y):
 def arrays_of(splits, flat=False):
     arrays = {}
     for split, (x, y) in splits.items():
-        tags = not isinstance(y[0], (str, int))
+        tags = not isinstance(y[0], (str, int, float))
         arrays[f"lengths_{split}"] = np.array([len(one) for one in x])
         arrays[f"x_{split}"] = np.concatenate(x) if flat else padded(x)
         arrays[f"y_{split}"] = (np.concatenate(y) if flat else padded_tags(y)) if tags else np.array(y)
@@ -172,7 +172,8 @@ def read(form, folder, examples, **options):
 def same(one, other):
     for split in ("train", "val", "test"):
         left, right = getattr(one, split), getattr(other, split)
-        for name in ("x", "y", "lengths", "kind"):
+        assert left.target == right.target
+        for name in ("x", "y", "lengths"):
             assert np.array_equal(getattr(left, name), getattr(right, name)), (split, name)
         assert (left.table is None) == (right.table is None)
         assert left.table is None or np.array_equal(left.table, right.table)
@@ -188,7 +189,7 @@ def test_every_format_gives_what_was_written(form, tags, tmp_path):
     check_tasks(tasks)
     assert [task.name for task in tasks] == ["task 2", "task 10"]
     for task in tasks:
-        assert task.target is (Tags() if tags else Label())
+        assert task.target == (Tags() if tags else Label())
         assert (task.outputs, task.inputs) == (2, 2)
         for split, (x, y) in examples[task.name].items():
             data = getattr(task, split)
@@ -412,7 +413,8 @@ def test_a_config_is_known_by_the_content_of_its_files(tmp_path):
     [
         ([(np.zeros((4, 3)), [0, 1, 0, 1])], "no 'lengths'"),
         ([(np.zeros((4, 3, 1)), [0, 1, 0])], r"y has shape \(3,\)"),
-        ([(np.zeros((4, 3, 1)), [0.5, 1, 0, 1])], "whole numbers or texts"),
+        ([(np.zeros((4, 3, 1)), [0j, 1, 0, 1])], "whole numbers or texts"),
+        ([(np.zeros((9, 3, 1)), [0.0, 1, 0] * 3)], "all its numbers are whole"),
         ([([np.zeros((2, 1)), np.zeros((2, 2))], [0, 1])], "sequence 1: it has 2 features"),
         ([([np.zeros((2, 1)), np.zeros(2)], [0, 1])], r"sequence 1: it is float64 \(2,\)"),
         ([([np.zeros((2, 1)), np.zeros((0, 1))], [0, 1])], "sequence 1"),
