@@ -10,7 +10,7 @@ chance = np.random.default_rng(0)
 lengths = chance.integers(5, 30, 200)
 x = chance.normal(size=(200, 30, 3)).astype(np.float32)
 labels = (x[:, :5, 0].sum(1) > 0).astype(int)
-data = perdure.Sequences(perdure.Kind.LABEL, x, labels, lengths)
+data = perdure.Sequences(perdure.Label(), x, labels, lengths)
 
 network = perdure.Network(perdure.Recurrent(cell="gru", hidden=(16,)), inputs=3, outputs=[2])
 weights = perdure.initialise(network.layout, perdure.generator(0, "weights"))

@@ -10,12 +10,15 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from perdure.benchmarks.task import Kind, Sequences
+from perdure.benchmarks.task import Sequences
 from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.fisher import fisher
 from perdure.networks.initialise import initialise
 from perdure.networks.network import Network
 from perdure.randomness import generator
+from perdure.targets.bits import Bits
+from perdure.targets.label import Label
+from perdure.targets.target import Target
 from performance.clock import Job, line, seconds
 
 
@@ -25,7 +28,7 @@ class Case:
 
     name: str
     cell: str
-    kind: Kind
+    target: Target
     inputs: int
     units: int
     steps: int
@@ -35,9 +38,9 @@ class Case:
 
 
 CASES = (
-    Case("RNN 256, 8 inputs, 11 steps (Permuted Copy)", "elman", Kind.PATTERN, 8, 256, 11, 7, 1024, 8),
-    Case("LSTM 32, 128 inputs, 10 steps (AudioSet)", "lstm", Kind.LABEL, 128, 32, 10, 10, 1024, 12),
-    Case("LSTM 256, 4 inputs, 40 steps (Stroke MNIST)", "lstm", Kind.LABEL, 4, 256, 40, 2, 320, 2.5),
+    Case("RNN 256, 8 inputs, 11 steps (Permuted Copy)", "elman", Bits(), 8, 256, 11, 7, 1024, 8),
+    Case("LSTM 32, 128 inputs, 10 steps (AudioSet)", "lstm", Label(), 128, 32, 10, 10, 1024, 12),
+    Case("LSTM 256, 4 inputs, 40 steps (Stroke MNIST)", "lstm", Label(), 4, 256, 40, 2, 320, 2.5),
 )
 LOOPED = 24
 """Samples for which the loop is timed."""
@@ -47,9 +50,9 @@ def data_of(case: Case, samples: int) -> Sequences:
     """Random sequences."""
     source = np.random.default_rng(0)
     x = source.normal(size=(samples, case.steps, case.inputs)).astype(np.float32)
-    shape = (samples, 5, case.outputs) if case.kind is Kind.PATTERN else (samples,)
+    shape = (samples, 5, case.outputs) if case.target == Bits() else (samples,)
     y = source.integers(0, 2, shape)
-    return Sequences(case.kind, x, y, np.full(samples, case.steps))
+    return Sequences(case.target, x, y, np.full(samples, case.steps))
 
 
 def loop(case: Case) -> Job:
@@ -66,7 +69,7 @@ def loop(case: Case) -> Job:
         totals = [torch.zeros_like(parameter) for parameter in parameters]
         for n in range(LOOPED):
             states = module(x[n : n + 1])[0]
-            if case.kind is Kind.PATTERN:
+            if case.target == Bits():
                 logits = layers[1](layers[2](states[:, -5:]).tanh())
                 loss = functional.binary_cross_entropy_with_logits(
                     logits, y[n : n + 1].float(), reduction="sum"
@@ -97,7 +100,7 @@ def report() -> list[bool]:
 
 def memory() -> bool:
     """Peak memory of a Fisher of 600 long sequences (several passes), above what was in use before."""
-    case = Case("", "lstm", Kind.LABEL, 4, 256, 117, 2, 0, 0)
+    case = Case("", "lstm", Label(), 4, 256, 117, 2, 0, 0)
     architecture = Recurrent(cell="lstm", hidden=(case.units,))
     network = Network(architecture, case.inputs, (case.outputs,))
     weights = initialise(network.layout, generator(0, "weights"))

@@ -6,33 +6,44 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from perdure.benchmarks.task import Kind, Sequences
+from perdure.benchmarks.task import Sequences
 from perdure.networks.batch import Batch, Data
 from perdure.networks.initialise import initialise
 from perdure.networks.layout import Weights
 from perdure.networks.network import Architecture, Network
 from perdure.randomness import generator
+from perdure.targets.bits import Bits
+from perdure.targets.finding import all_targets
+from perdure.targets.label import Label
+from perdure.targets.target import Target
+from perdure.targets.value import Value
+
+TARGETS = list(all_targets().values())
+"""All that can be asked."""
 
 
 def sequences(
-    kind: Kind, count: int, steps: int, inputs: int, outputs: int, *, ragged: bool, seed: int = 0
+    target: Target, count: int, steps: int, inputs: int, outputs: int, *, ragged: bool, seed: int = 0
 ) -> Sequences:
-    """Random sequences of any kind; some targets are not asked where the kind allows it."""
+    """Random sequences of any target; some entries of y are not asked where the target allows it."""
     source = np.random.default_rng(seed)
     pattern = min(2, steps)
-    lowest = pattern if kind is Kind.PATTERN else 1
+    lowest = pattern if target == Bits() else 1
     lengths = source.integers(lowest, steps + 1, count) if ragged else np.full(count, steps)
     x = source.normal(size=(count, steps, inputs))
-    if kind is Kind.PATTERN:
+    if target == Bits():
         y = source.integers(0, 2, (count, pattern, outputs))
         y[source.random(y.shape) < 0.1] = -1
-    elif kind is Kind.LABEL:
+    elif target == Label():
         y = source.integers(0, outputs, count)
+    elif target == Value():
+        y = source.normal(size=(count, outputs))
+        y[source.random(y.shape) < 0.1] = np.nan
     else:
         y = source.integers(0, outputs, (count, steps))
         y[source.random(y.shape) < 0.1] = -1
         y[np.arange(steps) >= lengths[:, None]] = -1
-    return Sequences(kind, x, y, lengths)
+    return Sequences(target, x, y, lengths)
 
 
 def random_weights(network: Network, seed: int = 0, dtype: torch.dtype = torch.float64) -> Weights:
@@ -89,7 +100,7 @@ def oracle_answers(network: Network, weights: Weights, data: Sequences, task: in
     answers = []
     for x, length in zip(data.x, data.lengths, strict=True):
         logits = oracle_logits(network, weights, torch.tensor(x[:length]), task)
-        count = {Kind.TAGS: length, Kind.LABEL: 1, Kind.PATTERN: min(2, x.shape[0])}[data.kind]
+        count = {"bits": min(2, x.shape[0]), "tags": length}.get(data.target.name, 1)
         answers.append(logits[length - count :])
     return answers
 
@@ -97,7 +108,7 @@ def oracle_answers(network: Network, weights: Weights, data: Sequences, task: in
 def by_sequence(logits: Tensor, batch: Batch, data: Sequences) -> list[Tensor]:
     """The rows of our logits, sequence by sequence, without padding."""
     padded = batch.answers.unpack(logits)
-    if data.kind is Kind.TAGS:
+    if data.target.everywhere:
         return [rows[:length] for rows, length in zip(padded, data.lengths, strict=True)]
     return list(padded)
 

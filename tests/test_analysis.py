@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers import random_weights, sequences, whole
+from helpers import TARGETS, random_weights, sequences, whole
 from perdure.analysis.dimensionality import (
     dimension,
     dimension_during,
@@ -28,11 +28,15 @@ from perdure.analysis.states import States, hidden_states
 from perdure.analysis.steps import accuracy_per_step
 from perdure.analysis.subspaces import principal_angles, readout_basis, similarities, similarity
 from perdure.analysis.theory import random_orthogonal
-from perdure.benchmarks.task import Kind, Sequences
+from perdure.benchmarks.task import Sequences
 from perdure.errors import PerdureError
 from perdure.networks.fisher import fisher
 from perdure.networks.network import Architecture, Network
 from perdure.randomness import generator
+from perdure.targets.bits import Bits
+from perdure.targets.label import Label
+from perdure.targets.tags import Tags
+from perdure.targets.value import Value
 
 
 def oracle_states(network, weights, x, layer):
@@ -67,7 +71,7 @@ def oracle_states(network, weights, x, layer):
     bidirectional=st.booleans(),
     before=st.sampled_from([(), (3,)]),
     after=st.sampled_from([(), (2,)]),
-    kind=st.sampled_from(list(Kind)),
+    kind=st.sampled_from(TARGETS),
     ragged=st.booleans(),
     layer=st.sampled_from([0, -1]),
 )
@@ -101,7 +105,7 @@ def test_moments_are_the_right_steps():
     lengths = torch.tensor([6, 4, 5])
     names = torch.tensor([[10 * n + t for t in range(6)] for n in range(3)])
     hidden = torch.where(torch.arange(6) < lengths[:, None], names, -1)[:, :, None].float()
-    pattern = States(Kind.PATTERN, hidden, None, lengths, torch.tensor([2, 2, 2]))
+    pattern = States(Bits(), hidden, None, lengths, torch.tensor([2, 2, 2]))
     told = {m: pattern.during(m)[:, 0].tolist() for m in ("all", "input", "stop", "output", "last")}
     assert told["input"] == [0, 1, 2, 10, 20, 21]
     assert told["stop"] == [3, 11, 22]
@@ -109,7 +113,7 @@ def test_moments_are_the_right_steps():
     assert told["last"] == [5, 13, 24]
     assert sorted(told["all"]) == sorted(told["input"] + told["stop"] + told["output"])
     assert pattern.at(5)[:, 0].tolist() == [5]
-    tags = States(Kind.TAGS, hidden, None, lengths, lengths)
+    tags = States(Tags(), hidden, None, lengths, lengths)
     assert tags.during("output").tolist() == tags.during("input").tolist() == tags.during("all").tolist()
     with pytest.raises(PerdureError, match="stop bit"):
         tags.during("stop")
@@ -117,7 +121,7 @@ def test_moments_are_the_right_steps():
 
 def test_a_subset_of_samples_is_random_and_needs_a_generator():
     network = Network(Architecture(hidden=(4,)), 3, (2,))
-    data, weights = sequences(Kind.TAGS, 20, 5, 3, 2, ragged=True), random_weights(network)
+    data, weights = sequences(Tags(), 20, 5, 3, 2, ragged=True), random_weights(network)
     every = hidden_states(network, weights, data).hidden
     some = hidden_states(network, weights, data, samples=6, generator=generator(1)).hidden
     assert len(some) == 6
@@ -183,7 +187,7 @@ def test_dimension_per_step_respects_lengths():
     for step in range(4):
         hidden[:, step, : step + 1] = torch.randn(50, step + 1, generator=source, dtype=torch.float64)
     hidden[torch.arange(4) >= lengths[:, None]] = 0
-    states = States(Kind.TAGS, hidden, None, lengths, lengths)
+    states = States(Tags(), hidden, None, lengths, lengths)
     assert states.running() == [50, 50, 50, 1]
     assert dimension_per_step(states, 1.0) == [1, 2, 3]  # at step 4 one sequence alone does not vary
     assert dimension_during(states, "last", 1.0) == 4  # 49 times three dimensions, once four
@@ -214,7 +218,7 @@ def test_variance_within_another_tasks_components():
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_mean_importance_equals_a_loop(cell, bidirectional):
     network = Network(Architecture(cell=cell, hidden=(3, 2), bidirectional=bidirectional), 2, (2,))
-    data = sequences(Kind.TAGS, 6, 4, 2, 2, ragged=True)
+    data = sequences(Tags(), 6, 4, 2, 2, ragged=True)
     values = fisher(network, random_weights(network), data)
     sums = {"_hh": [0.0, 0], "_ho": [0.0, 0]}
     for name, value in values.items():
@@ -268,28 +272,34 @@ def test_distances_keep_the_digits_of_close_vectors():
 # Accuracy per step
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", TARGETS)
 def test_accuracy_per_step_equals_a_loop(kind):
     network = Network(Architecture(hidden=(4,)), 3, (3,))
     data, weights = sequences(kind, 40, 6, 3, 3, ragged=True), random_weights(network)
     right: dict[int, list[bool]] = {}
+    numbers: list[tuple[float, float]] = []
     for x, y, length in zip(data.x, data.y, data.lengths, strict=True):
         states = oracle_states(network, weights, torch.tensor(x[:length]), 0)[1]
         logits = (states @ weights["head.0.weight"].T + weights["head.0.bias"]).numpy()
-        if kind is Kind.PATTERN:
+        if kind == Bits():
             for step, (row, bits) in enumerate(zip(logits[-2:], y, strict=True)):
                 hits = [(z >= 0) == (bit == 1) for z, bit in zip(row, bits, strict=True) if bit >= 0]
                 right.setdefault(step + 1, []).extend(hits)
+        elif kind == Value():
+            numbers += [(z, value) for z, value in zip(logits[-1], y, strict=True) if not np.isnan(value)]
         else:
             wanted = (
                 [(0, logits[-1], y)]
-                if kind is Kind.LABEL
+                if kind == Label()
                 else list(zip(range(length), logits, y[:length], strict=True))
             )
             for step, row, label in wanted:
                 if label >= 0:
                     right.setdefault(step + 1, []).append(row.argmax() == label)
     found = accuracy_per_step(network, weights, data)
+    if numbers:
+        assert [(score.step, score.asked) for score in found] == [(1, len(numbers))]
+        return
     assert {s.step: s.asked for s in found} == {step: len(hits) for step, hits in right.items()}
     for score in found:
         assert score.accuracy == pytest.approx(100 * np.mean(right[score.step]))
@@ -297,6 +307,6 @@ def test_accuracy_per_step_equals_a_loop(kind):
 
 def test_states_of_own_data_may_be_of_one_step():
     network = Network(Architecture(cell="gru", hidden=(3,)), 2, (2,))
-    data = Sequences(Kind.LABEL, np.ones((4, 1, 2)), np.zeros(4, dtype=int), np.ones(4, dtype=int))
+    data = Sequences(Label(), np.ones((4, 1, 2)), np.zeros(4, dtype=int), np.ones(4, dtype=int))
     states = hidden_states(network, random_weights(network), data)
     assert dimension_per_step(states) == [0]

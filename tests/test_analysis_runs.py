@@ -18,7 +18,7 @@ from perdure.analysis.catalogue import ANALYSES, find_analysis
 from perdure.analysis.opened import OpenedRun
 from perdure.analysis.subspaces import principal_angles
 from perdure.analysis.supervised import Fitting, Part, reduce_states
-from perdure.benchmarks.task import Kind, Sequences
+from perdure.benchmarks.task import Sequences
 from perdure.config import build
 from perdure.errors import PerdureError
 from perdure.learning.evaluate import evaluate
@@ -28,6 +28,8 @@ from perdure.networks.network import Architecture, Network
 from perdure.randomness import generator
 from perdure.records.store import RunFolder
 from perdure.run import run
+from perdure.targets.bits import Bits
+from perdure.targets.tags import Tags
 from test_learning import SMALL
 
 UNITS, STEPS = 6, 4
@@ -58,7 +60,7 @@ def constructed(ragged):
         x = np.zeros((count, STEPS, UNITS), dtype=np.float32)
         x[:, 0] = source.normal(size=(count, UNITS))
         lengths = source.integers(2, STEPS + 1, count) if ragged else np.full(count, STEPS)
-        data = Data(Sequences(Kind.PATTERN, x, np.zeros((count, 1, 2), dtype=np.int8), lengths))
+        data = Data(Sequences(Bits(), x, np.zeros((count, 1, 2), dtype=np.int8), lengths))
         asked = (network(weights, data.batch(slice(None)), 0) >= 0).to(torch.int8)[:, None]
         splits.append(data.having(data.x, asked, torch.tensor(lengths)))
     return Part(network, weights, 0, *splits), torch.tensor(directions.T)
@@ -106,7 +108,7 @@ def test_all_columns_are_the_network_itself(cell):
     lengths = source.integers(1, 6, 50)
     y = source.integers(0, 2, (50, 5))
     y[np.arange(5) >= lengths[:, None]] = -1
-    data = Data(Sequences(Kind.TAGS, source.normal(size=(50, 5, 2)).astype(np.float32), y, lengths))
+    data = Data(Sequences(Tags(), source.normal(size=(50, 5, 2)).astype(np.float32), y, lengths))
     units = torch.tensor([0, 2, 3, 5, 6, 7])
     part = Part(network, weights, 1, data, data, units)
     found = reduce_states([part], 8, generator(0), Fitting(iterations=0))

@@ -20,11 +20,14 @@ from perdure.benchmarks.arrays import Arrays, save_tasks, tasks_from
 from perdure.benchmarks.copy import PermutedCopy
 from perdure.benchmarks.sources.own.drawing import draw
 from perdure.benchmarks.sources.own.layout import natural
-from perdure.benchmarks.task import Kind, Sequences, Task, check_tasks
+from perdure.benchmarks.task import Sequences, Task, check_tasks
 from perdure.cli import main
 from perdure.config import build, from_json
 from perdure.errors import PerdureError
 from perdure.networks.batch import Data
+from perdure.targets.bits import Bits
+from perdure.targets.label import Label
+from perdure.targets.tags import Tags
 
 PARQUET = importlib.util.find_spec("pyarrow") is not None
 FORMATS = ["npz", "flat", "npy", "csv", "semicolon", "tsv", "gz", "folder", "split", "lists", "dataset"]
@@ -60,7 +63,7 @@ def rows_of(splits, columns):
     for split, (x, y) in splits.items():
         for n, (steps, target) in enumerate(zip(x, y, strict=True)):
             for t, step in enumerate(steps):
-                label = target if isinstance(target, (str, int)) else target[t]
+                label = target if isinstance(target, (str, int, float)) else target[t]
                 row = {"sequence": f"{split} {n}", "split": split, "a": step[0], "b": step[1], "label": label}
                 rows.append([row[name] for name in columns])
     return rows
@@ -88,7 +91,7 @@ def padded_tags(y):
 def arrays_of(splits, flat=False):
     arrays = {}
     for split, (x, y) in splits.items():
-        tags = not isinstance(y[0], (str, int))
+        tags = not isinstance(y[0], (str, int, float))
         arrays[f"lengths_{split}"] = np.array([len(one) for one in x])
         arrays[f"x_{split}"] = np.concatenate(x) if flat else padded(x)
         arrays[f"y_{split}"] = (np.concatenate(y) if flat else padded_tags(y)) if tags else np.array(y)
@@ -169,7 +172,8 @@ def read(form, folder, examples, **options):
 def same(one, other):
     for split in ("train", "val", "test"):
         left, right = getattr(one, split), getattr(other, split)
-        for name in ("x", "y", "lengths", "kind"):
+        assert left.target == right.target
+        for name in ("x", "y", "lengths"):
             assert np.array_equal(getattr(left, name), getattr(right, name)), (split, name)
         assert (left.table is None) == (right.table is None)
         assert left.table is None or np.array_equal(left.table, right.table)
@@ -185,7 +189,7 @@ def test_every_format_gives_what_was_written(form, tags, tmp_path):
     check_tasks(tasks)
     assert [task.name for task in tasks] == ["task 2", "task 10"]
     for task in tasks:
-        assert task.kind is (Kind.TAGS if tags else Kind.LABEL)
+        assert task.target == (Tags() if tags else Label())
         assert (task.outputs, task.inputs) == (2, 2)
         for split, (x, y) in examples[task.name].items():
             data = getattr(task, split)
@@ -229,7 +233,7 @@ def test_tags_may_be_left_out(tmp_path):
 def test_kind_can_be_said(tmp_path):
     write_csv(tmp_path / "a.csv", example(0))
     (task,) = Arrays(folder=str(tmp_path), kind="tags").build()
-    assert task.kind is Kind.TAGS
+    assert task.target == Tags()
     inside = np.arange(task.train.x.shape[1]) < task.train.lengths[:, None]
     assert (task.train.y[~inside] == -1).all()
     assert [set(row[row >= 0].tolist()) for row in task.train.y] == [{0}, {1}] * 5
@@ -243,7 +247,7 @@ def test_patterns_are_bits_at_the_last_steps(tmp_path):
     y = source.integers(0, 2, (30, 2, 3))
     np.savez(tmp_path / "a.npz", x=source.random((30, 4, 1)), y=y, lengths=source.integers(2, 5, 30))
     (task,) = Arrays(folder=str(tmp_path)).build()
-    assert (task.kind, task.outputs) == (Kind.PATTERN, 3)
+    assert (task.target, task.outputs) == (Bits(), 3)
     assert np.concatenate([task.train.y, task.val.y, task.test.y]).sum() == y.sum()
 
 
@@ -332,7 +336,7 @@ def word_task(name):
         y = source.integers(-1, 2, (count, 4))
         inside = np.arange(4) < lengths[:, None]
         y[0, 0], y[~inside], x[~inside] = 1, -1, 0
-        splits.append(Sequences(Kind.TAGS, x, y, lengths, table=table))
+        splits.append(Sequences(Tags(), x, y, lengths, table=table))
     return Task(name, 5, *splits)
 
 
@@ -353,9 +357,9 @@ def test_saved_tasks_are_read_back_as_they_were(form, tmp_path):
         longest = {split: int(getattr(one, split).lengths.max()) for split in ("train", "val", "test")}
         cut = {
             split: Sequences(
-                one.kind,
+                one.target,
                 getattr(one, split).x[:, :steps],
-                getattr(one, split).y[:, :steps] if one.kind is Kind.TAGS else getattr(one, split).y,
+                getattr(one, split).y[:, :steps] if one.target == Tags() else getattr(one, split).y,
                 getattr(one, split).lengths,
                 getattr(one, split).table,
             )
@@ -409,7 +413,8 @@ def test_a_config_is_known_by_the_content_of_its_files(tmp_path):
     [
         ([(np.zeros((4, 3)), [0, 1, 0, 1])], "no 'lengths'"),
         ([(np.zeros((4, 3, 1)), [0, 1, 0])], r"y has shape \(3,\)"),
-        ([(np.zeros((4, 3, 1)), [0.5, 1, 0, 1])], "whole numbers or texts"),
+        ([(np.zeros((4, 3, 1)), [0j, 1, 0, 1])], "whole numbers or texts"),
+        ([(np.zeros((9, 3, 1)), [0.0, 1, 0] * 3)], "all its numbers are whole"),
         ([([np.zeros((2, 1)), np.zeros((2, 2))], [0, 1])], "sequence 1: it has 2 features"),
         ([([np.zeros((2, 1)), np.zeros(2)], [0, 1])], r"sequence 1: it is float64 \(2,\)"),
         ([([np.zeros((2, 1)), np.zeros((0, 1))], [0, 1])], "sequence 1"),

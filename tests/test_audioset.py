@@ -21,11 +21,12 @@ from perdure.benchmarks.audioset import Audioset, arrange, class_rows, standardi
 from perdure.benchmarks.sources.clips import Clip, Selected, files_of, select
 from perdure.benchmarks.sources.ontology import considered_classes
 from perdure.benchmarks.sources.tfrecord import crc32c, masked, read_clips, records
-from perdure.benchmarks.task import Kind, Sequences, Task, check_tasks
+from perdure.benchmarks.task import Sequences, Task, check_tasks
 from perdure.config import build
 from perdure.errors import PerdureError
 from perdure.networks.batch import Data
 from perdure.rehearsal.coreset import store, unstore
+from perdure.targets.label import Label
 
 REAL = Path(os.environ.get("PERDURE_DATA", Path(__file__).parents[2] / "shared" / "data")) / "audioset"
 needs_data = pytest.mark.skipif(
@@ -553,7 +554,7 @@ def test_tasks_hold_the_clips_of_their_classes(here, made):
     }
     seen = set()
     for task, row in zip(tasks, class_rows(42), strict=True):
-        assert (task.kind, task.outputs, task.inputs) == (Kind.LABEL, 10, 128)
+        assert (task.target, task.outputs, task.inputs) == (Label(), 10, 128)
         for split in (task.train, task.val, task.test):
             assert split.x.dtype == np.uint8
             assert set(split.y.tolist()) == set(range(10))
@@ -644,7 +645,7 @@ def test_stored_samples_stay_bytes_and_are_scaled_when_read(here):
 )
 def test_faulty_scalings_are_named(changes, message):
     parts = {"x": np.zeros((4, 3, 2)), "y": np.array([0, 1, 0, 1]), "lengths": np.full(4, 3)} | changes
-    split = Sequences(Kind.LABEL, **parts)
+    split = Sequences(Label(), **parts)
     with pytest.raises(PerdureError, match=message):
         check_tasks([Task("broken", 2, split, split, split)])
 

@@ -8,9 +8,13 @@ import pytest
 from perdure.benchmarks.arrays import save_tasks
 from perdure.benchmarks.copy import Copy, PaddedCopy, PatternManipulation, PermutedCopy
 from perdure.benchmarks.sources.folder import data_folder
-from perdure.benchmarks.task import Benchmark, Kind, Sequences, Task, check_tasks
+from perdure.benchmarks.task import Benchmark, Sequences, Task, check_tasks
 from perdure.errors import PerdureError
 from perdure.options import discover, validated
+from perdure.targets.bits import Bits
+from perdure.targets.label import Label
+from perdure.targets.tags import Tags
+from perdure.targets.value import Value
 
 FEW = {"train": 50, "val": 5, "test": 6}
 
@@ -124,7 +128,7 @@ def test_every_benchmark_keeps_the_contract(name, tmp_path):
 
 def _task(**changes):
     parts = {
-        "kind": Kind.LABEL,
+        "target": Label(),
         "x": np.zeros((4, 3, 2)),
         "y": np.array([0, 1, 0, 1]),
         "lengths": np.full(4, 3),
@@ -144,13 +148,17 @@ def _task(**changes):
         ({"y": np.array([0.0, 1, 1, 1])}, "integers"),
         ({"y": np.array([0, 1])}, "shape"),
         (
-            {"kind": Kind.TAGS, "y": np.zeros((4, 3), int), "lengths": np.array([1, 3, 3, 3])},
+            {"target": Tags(), "y": np.zeros((4, 3), int), "lengths": np.array([1, 3, 3, 3])},
             "beyond the end",
         ),
         (
-            {"kind": Kind.PATTERN, "y": np.zeros((4, 2, 2), int), "lengths": np.array([1, 3, 3, 3])},
-            "does not fit",
+            {"target": Bits(), "y": np.zeros((4, 2, 2), int), "lengths": np.array([1, 3, 3, 3])},
+            "do not fit",
         ),
+        ({"target": Value(), "y": np.zeros(4)}, r"must have shape \(4, 2\)"),
+        ({"target": Value(), "y": np.zeros((4, 2), int)}, "floating-point"),
+        ({"target": Value(), "y": np.full((4, 2), np.inf)}, "finite"),
+        ({"target": Value((0.0,), (1.0,)), "y": np.zeros((4, 2))}, "one for each output"),
     ],
 )
 def test_faulty_tasks_are_named(changes, message):
@@ -163,7 +171,7 @@ def test_faulty_lists_of_tasks_are_named():
     with pytest.raises(PerdureError, match="no tasks"):
         check_tasks([])
     with pytest.raises(PerdureError, match="same kind of target"):
-        check_tasks([_task(), _task(kind=Kind.TAGS, y=np.zeros((4, 3), int))])
+        check_tasks([_task(), _task(target=Tags(), y=np.zeros((4, 3), int))])
     with pytest.raises(PerdureError, match="same number of input features"):
         check_tasks([_task(), _task(x=np.zeros((4, 3, 5)))])
 

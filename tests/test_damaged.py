@@ -373,16 +373,16 @@ def test_check_tells_all_faults_of_all_files(tmp_path, capsys):
     assert len(found["faults"]) == 14
 
 
-@pytest.mark.parametrize("kind", ["label", "pattern"])
+@pytest.mark.parametrize("kind", ["label", "bits", "value"])
 def test_a_kind_that_does_not_fit_is_refused(kind, tmp_path, capsys):
     arrays(y=np.arange(80).reshape(20, 4) % 2)(tmp_path)
     (line,) = lines_of(["data", "check", str(tmp_path), "--benchmark.kind", kind], capsys)
     assert "task.npz' has targets of kind tags" in line
     (tmp_path / "task.npz").unlink()
     text(GOOD)(tmp_path)
-    if kind == "pattern":
+    if kind == "bits":
         (line,) = lines_of(["data", "check", str(tmp_path), "--benchmark.kind", kind], capsys)
-        assert "cannot hold patterns" in line
+        assert "cannot hold bits" in line
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from helpers import sequences, whole
-from perdure.benchmarks.task import Kind
 from perdure.errors import PerdureError
 from perdure.learning.engine import Habits, learn
 from perdure.learning.learner import newborn
 from perdure.learning.phase import Phase
 from perdure.networks.network import Architecture, Network
 from perdure.randomness import generator
+from perdure.targets.tags import Tags
 from perdure.weights.hypernetwork import Hypernetwork
 from test_learning import Memory, outcome, setting
 
@@ -109,7 +109,7 @@ def test_every_kind_makes_every_network(kind, body):
     _, weights = source.weights(network, buffers, active, 1)
     needed = network.body.shapes | network.heads[network.head(1)].shapes
     assert {n: tuple(w.shape) for n, w in weights.items() if n in needed} == needed
-    batch = whole(sequences(Kind.TAGS, 4, 5, 3, 2, ragged=True), torch.float32)
+    batch = whole(sequences(Tags(), 4, 5, 3, 2, ragged=True), torch.float32)
     network(weights, batch, 1).square().sum().backward()
     assert active["theta"].grad.abs().sum() > 0
     assert active["embedding.1"].grad.abs().sum() > 0

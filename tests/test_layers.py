@@ -13,6 +13,7 @@ ROOT = Path(perdure.__file__).parent
 LAYERS = [
     {"errors"},
     {"options", "randomness", "files"},
+    {"targets"},
     {"benchmarks"},
     {"networks"},
     {"weights"},

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from helpers import by_sequence, oracle_answers, random_weights, sequences, whole
-from perdure.benchmarks.task import Kind
+from helpers import TARGETS, by_sequence, oracle_answers, random_weights, sequences, whole
 from perdure.errors import PerdureError
 from perdure.networks.initialise import initialise
 from perdure.networks.network import Architecture, Network
 from perdure.networks.packing import pack_lengths
-from perdure.networks.targets import confusion, negative_log_likelihood
+from perdure.networks.targets import negative_log_likelihood, tally
 from perdure.randomness import generator
+from perdure.targets.bits import Bits
+from perdure.targets.tags import Tags
+from perdure.targets.value import Value
 
 architectures = st.builds(
     Architecture,
@@ -32,7 +35,7 @@ architectures = st.builds(
 @settings(max_examples=60, deadline=None)
 @given(
     architecture=architectures,
-    kind=st.sampled_from(list(Kind)),
+    kind=st.sampled_from(TARGETS),
     ragged=st.booleans(),
     shape=st.tuples(st.integers(1, 6), st.integers(1, 6), st.integers(1, 4)),
     seed=st.integers(0, 99),
@@ -71,11 +74,11 @@ def test_logits_and_gradients_equal_torch_nn(architecture, kind, ragged, shape, 
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_single_precision_equals_torch_nn(cell, bidirectional):
     network = Network(Architecture(cell=cell, hidden=(32,), bidirectional=bidirectional), 8, (7,))
-    data = sequences(Kind.PATTERN, 16, 11, 8, 7, ragged=False)
+    data = sequences(Bits(), 16, 11, 8, 7, ragged=False)
     weights = random_weights(network, dtype=torch.float32)
     batch = whole(data, torch.float32)
     ours = by_sequence(network(weights, batch, 0), batch, data)
-    data32 = type(data)(data.kind, data.x.astype("float32"), data.y, data.lengths)
+    data32 = type(data)(data.target, data.x.astype("float32"), data.y, data.lengths)
     for mine, oracle in zip(ours, oracle_answers(network, weights, data32, 0), strict=True):
         torch.testing.assert_close(mine, oracle, rtol=1e-6, atol=1e-6)
 
@@ -86,7 +89,7 @@ def test_fused_kernels_equal_our_sweeps(cell, bidirectional):
     """Uniform batches take torch's kernels; a tape forces our sweeps."""
     network = Network(Architecture(cell=cell, hidden=(6, 5), bidirectional=bidirectional), 4, (3,))
     weights = random_weights(network)
-    batch = whole(sequences(Kind.TAGS, 5, 7, 4, 3, ragged=False))
+    batch = whole(sequences(Tags(), 5, 7, 4, 3, ragged=False))
     torch.testing.assert_close(
         network(weights, batch, 0), network(weights, batch, 0, []), rtol=1e-10, atol=1e-12
     )
@@ -108,40 +111,47 @@ def test_padding_changes_nothing():
     """Whatever stands beyond the ends of sequences, logits stay the same bit for bit."""
     network = Network(Architecture(cell="lstm", hidden=(6,), bidirectional=True), 4, (3,))
     weights = random_weights(network)
-    data = sequences(Kind.TAGS, 6, 8, 4, 3, ragged=True)
+    data = sequences(Tags(), 6, 8, 4, 3, ragged=True)
     dirty = data.x.copy()
     for x, length in zip(dirty, data.lengths, strict=True):
         x[length:] = 1e6
     clean_logits = network(weights, whole(data), 0)
-    dirty_logits = network(weights, whole(type(data)(data.kind, dirty, data.y, data.lengths)), 0)
+    dirty_logits = network(weights, whole(type(data)(data.target, dirty, data.y, data.lengths)), 0)
     assert torch.equal(clean_logits, dirty_logits)
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", TARGETS)
 def test_loss_and_hits_equal_a_loop(kind):
     network = Network(Architecture(cell="gru", hidden=(4,)), 3, (4,))
     data = sequences(kind, 9, 6, 3, 4, ragged=True)
     weights, batch = random_weights(network), whole(data)
     logits = network(weights, batch, 0)
-    loss, right, asked = 0.0, 0, 0
+    loss, right, asked, numbers = 0.0, 0, 0, []
     for n, answer in enumerate(oracle_answers(network, weights, data, 0)):
         target = torch.tensor(data.y[n])
-        if kind is Kind.PATTERN:
+        if kind == Bits():
             for z, y in zip(answer.flatten(), target.flatten(), strict=True):
                 if y >= 0:
                     chance = torch.sigmoid(z)
                     loss -= float(torch.log(chance if y == 1 else 1 - chance))
                     right += int((z >= 0) == (y == 1))
                     asked += 1
+        elif kind == Value():
+            numbers += [(float(z), float(y)) for z, y in zip(answer[0], target, strict=True) if not y.isnan()]
         else:
             for z, y in zip(answer, target.reshape(-1)[: len(answer)], strict=True):
                 if y >= 0:
                     loss += float(functional.cross_entropy(z, y))
                     right += int(z.argmax() == y)
                     asked += 1
+    loss += sum((z - y) ** 2 / 2 for z, y in numbers)
     assert float(negative_log_likelihood(logits, batch)) == pytest.approx(loss, rel=1e-10)
-    table = confusion(logits, batch)
-    assert (int(table.trace()), int(table.sum())) == (right, asked)
+    judged = kind.judge(tally(logits, batch))
+    assert judged.asked == asked + len(numbers)
+    if numbers:
+        assert judged.error == pytest.approx(np.sqrt(np.mean([(z - y) ** 2 for z, y in numbers])), rel=1e-10)
+    else:
+        assert judged.accuracy == pytest.approx(100 * right / asked)
 
 
 def test_parameter_counts_are_the_papers():

@@ -45,12 +45,13 @@ from perdure.benchmarks.sources.treebank import (
     treebank_names,
 )
 from perdure.benchmarks.sources.vectors import find, read_text, spellings, vector_file
-from perdure.benchmarks.task import Kind, check_tasks
+from perdure.benchmarks.task import check_tasks
 from perdure.config import build
 from perdure.errors import PerdureError
 from perdure.networks.network import Network
 from perdure.options import validated
 from perdure.randomness import generator
+from perdure.targets.tags import Tags
 
 SHARED = Path(os.environ.get(VARIABLE, Path(__file__).parents[2] / "shared" / "data")) / "ud"
 real = pytest.mark.skipif(
@@ -564,7 +565,7 @@ def test_sentences_with_unknown_words_are_dropped(own_data, kind):
     (task,) = own(embeddings=kind, unknown="drop-sentence").build()
     check_tasks([task])
     v = {word: own_data[place] for place, word in enumerate(GIVEN)}
-    assert (task.name, task.kind, task.outputs, task.inputs) == ("xx", Kind.TAGS, 17, 2)
+    assert (task.name, task.target, task.outputs, task.inputs) == ("xx", Tags(), 17, 2)
     expected = {
         "train": [(["the", "cat"], ["DET", "NOUN"]), (["a", "dog", "##"], ["DET", "NOUN", "NUM"])],
         "val": [(["The", "dog", "##"], ["DET", "NOUN", "NUM"])],

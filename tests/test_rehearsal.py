@@ -10,8 +10,7 @@ import torch
 from torch.distributions import Bernoulli, Normal, kl_divergence
 from torch.nn import functional
 
-from helpers import random_weights, sequences, whole
-from perdure.benchmarks.task import Kind
+from helpers import TARGETS, random_weights, sequences, whole
 from perdure.config import build
 from perdure.errors import PerdureError
 from perdure.learning.learner import newborn
@@ -25,6 +24,10 @@ from perdure.networks.variational import prior_matching, reconstruction, sample_
 from perdure.randomness import generator
 from perdure.rehearsal.coreset import choose_herding, store, unstore
 from perdure.rehearsal.rehearsal import shares
+from perdure.targets.bits import Bits
+from perdure.targets.label import Label
+from perdure.targets.tags import Tags
+from perdure.targets.value import Value
 from test_learning import outcome, setting
 
 
@@ -32,7 +35,7 @@ def chance(*role):
     return generator(0, *role)
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", TARGETS)
 def test_distillation_equals_a_loop(kind):
     network = Network(Architecture(hidden=(4,)), 3, (3,))
     data = sequences(kind, 7, 5, 3, 3, ragged=True)
@@ -40,17 +43,20 @@ def test_distillation_equals_a_loop(kind):
     student = network(random_weights(network, 1), batch, 0)
     teacher = network(random_weights(network, 2), batch, 0)
     expected = 0.0
-    for z, t, y in zip(student, teacher, batch.targets, strict=True):
-        if kind is Kind.PATTERN:
-            for a, b, asked in zip(z, t, y, strict=True):
+    mask = torch.ones_like(batch.targets, dtype=torch.bool) if batch.mask is None else batch.mask
+    for z, t, asked in zip(student, teacher, mask, strict=True):
+        if kind == Bits():
+            for a, b, counts in zip(z, t, asked, strict=True):
                 p, q = 1 / (1 + math.exp(-a / 2)), 1 / (1 + math.exp(-b / 2))
-                expected -= (q * math.log(p) + (1 - q) * math.log(1 - p)) * int(asked >= 0)
-        elif y >= 0:
+                expected -= (q * math.log(p) + (1 - q) * math.log(1 - p)) * int(counts)
+        elif kind == Value():
+            expected += float(((z - t) ** 2 * asked).sum()) / 2 / 4  # no temperature, so no T^2
+        elif asked:
             expected -= float((functional.softmax(t / 2, 0) * functional.log_softmax(z / 2, 0)).sum())
     assert float(distillation(student, teacher, batch, 2.0)) == pytest.approx(4 * float(expected), rel=1e-10)
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", TARGETS)
 def test_distilling_a_network_into_itself_has_no_gradient(kind):
     network = Network(Architecture(hidden=(4,)), 3, (3,))
     batch = whole(sequences(kind, 7, 5, 3, 3, ragged=True))
@@ -91,9 +97,9 @@ def test_shares_are_even_and_complete():
 @pytest.mark.parametrize("binary", [True, False])
 @pytest.mark.parametrize("ragged", [True, False])
 def test_stored_samples_come_back_unchanged_and_small(binary, ragged):
-    data = sequences(Kind.TAGS, 12, 5, 3, 4, ragged=ragged)
+    data = sequences(Tags(), 12, 5, 3, 4, ragged=ragged)
     x = (data.x > 0).astype(np.uint8) if binary else data.x.astype(np.float32)
-    whole_data = Data(type(data)(data.kind, x, data.y.astype(np.int8), data.lengths))
+    whole_data = Data(type(data)(data.target, x, data.y.astype(np.int8), data.lengths))
     index = torch.tensor([3, 7, 1])
     memory = store(whole_data, index, 2, packed=True)
     back = unstore(memory, 2, whole_data)
@@ -116,7 +122,7 @@ def test_the_record_states_the_memory_of_a_stored_sample():
 
 
 def test_herding_is_nearer_to_the_mean_than_chance():
-    data = Data(sequences(Kind.LABEL, 200, 4, 3, 2, ragged=False), dtype=torch.float64)
+    data = Data(sequences(Label(), 200, 4, 3, 2, ragged=False), dtype=torch.float64)
 
     def answer(batch):
         return batch.rows.view(4, -1, 3)[-1]

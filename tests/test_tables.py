@@ -10,10 +10,10 @@ import torch
 from perdure.learning.tables import tables
 
 from helpers import Memory, sequences
-from perdure.benchmarks.task import Kind, Sequences, Task, check_tasks
+from perdure.benchmarks.task import Sequences, Task, check_tasks
 from perdure.errors import PerdureError
 from perdure.learning.engine import Habits, learn
-from perdure.learning.evaluate import evaluate, weighted_f1
+from perdure.learning.evaluate import evaluate
 from perdure.learning.learner import Learner
 from perdure.learning.phase import Phase
 from perdure.learning.splits import Splits
@@ -24,6 +24,8 @@ from perdure.networks.targets import negative_log_likelihood
 from perdure.penalties.online_ewc import OnlineEWC
 from perdure.randomness import generator
 from perdure.rehearsal.coreset import Coreset
+from perdure.targets.confusion import weighted_f1
+from perdure.targets.tags import Tags
 from perdure.weights.shared import Shared
 
 WORDS, FEATURES, TAGS = 30, 4, 3
@@ -31,9 +33,9 @@ WORDS, FEATURES, TAGS = 30, 4, 3
 
 def worded(count, seed, table):
     """Sentences of word numbers, with tags."""
-    plain = sequences(Kind.TAGS, count, 6, FEATURES, TAGS, ragged=True, seed=seed)
+    plain = sequences(Tags(), count, 6, FEATURES, TAGS, ragged=True, seed=seed)
     words = np.random.default_rng(seed).integers(0, WORDS, plain.x.shape[:2]).astype(np.int32)
-    return Sequences(Kind.TAGS, words, plain.y.astype(np.int8), plain.lengths, table)
+    return Sequences(Tags(), words, plain.y.astype(np.int8), plain.lengths, table)
 
 
 def spelled_out(data):
@@ -87,7 +89,7 @@ def test_a_trained_table_gets_the_gradient_of_its_rows():
     source = worded(40, 0, table_of(0))
     for words, y, length in zip(source.x, source.y, source.lengths, strict=True):
         alone = Data(
-            Sequences(Kind.TAGS, words[None, :length], y[None, :length], np.array([length]), table_of(0))
+            Sequences(Tags(), words[None, :length], y[None, :length], np.array([length]), table_of(0))
         )
         batch = alone.reading(table).batch(slice(None))
         total = total + negative_log_likelihood(learner.network(weights, batch, 0), batch)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from helpers import random_weights, sequences, whole
-from perdure.benchmarks.task import Kind
+from helpers import TARGETS, random_weights, sequences, whole
 from perdure.networks.network import Architecture, Network
 from perdure.networks.targets import negative_log_likelihood
 from perdure.networks.together import features_of, join, logits_of
+from perdure.targets.label import Label
+from perdure.targets.tags import Tags
 
 CASES = [
     {"cell": "elman", "hidden": (6,)},
@@ -28,7 +29,7 @@ def batches(kind, *, ragged):
 
 
 @pytest.mark.parametrize("ragged", [False, True])
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", TARGETS)
 @pytest.mark.parametrize("case", CASES)
 def test_one_pass_equals_several(case, kind, ragged, monkeypatch):
     network = Network(Architecture(**case), 3, (2, 2, 2))
@@ -55,7 +56,7 @@ def test_one_pass_equals_several(case, kind, ragged, monkeypatch):
 def test_other_bodies_run_by_themselves():
     network = Network(Architecture(hidden=(4,)), 3, (2, 2, 2))
     running = {task: (network, random_weights(network, seed=task)) for task in range(3)}
-    given = batches(Kind.LABEL, ragged=True)
+    given = batches(Label(), ragged=True)
     for task, logits in logits_of(running, given).items():
         assert torch.equal(logits, network(running[task][1], given[task], task))
 
@@ -63,13 +64,13 @@ def test_other_bodies_run_by_themselves():
 def test_the_task_as_an_input_is_kept():
     network = Network(Architecture(hidden=(4,), task_identity=True), 3, (2, 2, 2))
     weights = random_weights(network)
-    given = batches(Kind.LABEL, ragged=True)
+    given = batches(Label(), ragged=True)
     for task, logits in logits_of(dict.fromkeys(range(3), (network, weights)), given).items():
         torch.testing.assert_close(logits, network(weights, given[task], task), rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("identity", [False, True])
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", TARGETS)
 def test_features_everywhere_are_those_of_each_row(kind, identity):
     network = Network(Architecture(cell="lstm", hidden=(4,), task_identity=identity), 3, (2, 2, 2))
     weights = random_weights(network)
@@ -83,7 +84,7 @@ def test_features_everywhere_are_those_of_each_row(kind, identity):
 
 
 def test_joined_rows_are_the_rows_of_the_batches():
-    given = list(batches(Kind.TAGS, ragged=True).values())
+    given = list(batches(Tags(), ragged=True).values())
     joined = join(given)
     for number, (batch, asked) in enumerate(zip(given, joined.asked, strict=True)):
         assert torch.equal(joined.rows[asked], batch.rows)

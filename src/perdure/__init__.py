@@ -4,9 +4,10 @@ The public names, imported when they are first used (torch takes a second to loa
 
 - `build(benchmark, method, scale=..., seed=...)` makes a config; `perdure.run.run(config)` runs it;
 - `Recurrent`, `Network`, `initialise` and `fisher` work on any sequences;
-- `Kind`, `Sequences`, `Task` describe data; `tasks_from` and `save_tasks` bring one's own;
-- `Penalty`, `Rehearsal`, `Term`, `Step`, `WeightSource`, `Cell`, `Architecture`, `Benchmark`, `Method` are what
-  pieces of one's own are made of; `register` and `load_plugin` make them known.
+- `Sequences`, `Task` and the targets `Bits`, `Label`, `Tags` and `Value` describe data; `tasks_from` and
+  `save_tasks` bring one's own;
+- `Penalty`, `Rehearsal`, `Term`, `Step`, `WeightSource`, `Cell`, `Architecture`, `Benchmark` and `Method` are
+  what pieces of one's own are made of; `register` and `load_plugin` make them known.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from perdure.benchmarks.arrays import save_tasks as save_tasks
     from perdure.benchmarks.arrays import tasks_from as tasks_from
     from perdure.benchmarks.task import Benchmark as Benchmark
-    from perdure.benchmarks.task import Kind as Kind
     from perdure.benchmarks.task import Sequences as Sequences
     from perdure.benchmarks.task import Task as Task
     from perdure.config import build as build
@@ -40,16 +40,21 @@ if TYPE_CHECKING:
     from perdure.registry import load_plugin as load_plugin
     from perdure.registry import register as register
     from perdure.rehearsal.rehearsal import Rehearsal as Rehearsal
+    from perdure.targets.bits import Bits as Bits
+    from perdure.targets.label import Label as Label
+    from perdure.targets.tags import Tags as Tags
+    from perdure.targets.value import Value as Value
     from perdure.weights.source import WeightSource as WeightSource
 
 _HOMES = {
     "Architecture": "perdure.networks.bodies.body",
     "Benchmark": "perdure.benchmarks.task",
+    "Bits": "perdure.targets.bits",
     "Cell": "perdure.networks.cells.cell",
     "Hook": "perdure.hooks",
-    "Kind": "perdure.benchmarks.task",
-    "Network": "perdure.networks.network",
+    "Label": "perdure.targets.label",
     "Method": "perdure.methods",
+    "Network": "perdure.networks.network",
     "Penalty": "perdure.penalties.penalty",
     "PerdureError": "perdure.errors",
     "PhaseContext": "perdure.hooks",
@@ -58,8 +63,10 @@ _HOMES = {
     "Rehearsal": "perdure.rehearsal.rehearsal",
     "Sequences": "perdure.benchmarks.task",
     "Step": "perdure.hooks",
+    "Tags": "perdure.targets.tags",
     "Task": "perdure.benchmarks.task",
     "Term": "perdure.hooks",
+    "Value": "perdure.targets.value",
     "WeightSource": "perdure.weights.source",
     "build": "perdure.config",
     "fisher": "perdure.networks.fisher",

@@ -66,7 +66,7 @@ def _carry_out(
     data, generators = on_device(tasks, options.device), generators_of(config)
     results = learn(learner, data, config.training, generators, folder, options)
     machine = {"device": options.device, "threads": str(options.threads)}
-    record = make_record(config, [task.name for task in tasks], results, machine)
+    record = make_record(config, tasks, results, machine)
     folder.publish(record)
     return record
 

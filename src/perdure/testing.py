@@ -25,15 +25,13 @@ from torch import Tensor
 from perdure.benchmarks.task import Benchmark, check_tasks
 from perdure.config import Config, build, from_json, option_names, sections
 from perdure.errors import Interrupted
-from perdure.experiment import generators_of, assemble, on_device, run
+from perdure.experiment import assemble, generators_of, on_device, run
 from perdure.files import read_tensors
 from perdure.learning.engine import Progress, RunOptions, learn
-from perdure.learning.splits import Splits
-from perdure.networks.bodies.body import Architecture
+from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.layout import Vectors
-from perdure.options import Options
-from perdure.registry import find
 from perdure.records.record import Record
+from perdure.registry import chosen
 
 SMALL: Mapping[str, Any] = {
     "benchmark.i": 3,
@@ -140,9 +138,7 @@ def check_strength_zero(method: str, penalty: str, **values: Any) -> None:
 
 def check_cell(cell: str, **values: Any) -> None:
     """A cell learns, resumes, is masked and generated, and tells its weights' names and start values."""
-    architecture = find("bodies", "recurrent")(cell=cell, hidden=(6,))
-    assert isinstance(architecture, Architecture)
-    layout = architecture.plan(3).layout
+    layout = Recurrent(cell=chosen("cells", cell), hidden=(6,)).plan(3).layout
     assert set(layout.starts) == set(layout.axes)
     for name in layout.axes:
         assert name.startswith("recurrent.0."), f"{name}: names of weights begin with the prefix"
@@ -211,5 +207,3 @@ def _assert_equal(ours: Mapping[str, Tensor], expected: Mapping[str, Tensor], wh
     assert ours.keys() == expected.keys(), where
     for name, value in expected.items():
         assert torch.equal(ours[name], value), f"{where}: {name} differs"
-
-

@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from perdure.benchmarks.task import Kind, Sequences
+from perdure.benchmarks.task import Sequences
 from perdure.errors import PerdureError
 from perdure.networks.batch import Batch, Data
 from perdure.networks.layout import Weights
 from perdure.networks.network import Network
 from perdure.networks.tape import Tape
+from perdure.targets.target import Target
 
 Moment = Literal["all", "input", "output", "stop", "last"]
 """Steps of a sequence: all; those before the stop bit; those that are answered; the stop bit; the last."""
@@ -27,7 +28,7 @@ FORWARD_BATCH = 500
 class States:
     """States of N sequences; zero beyond a sequence's end."""
 
-    kind: Kind
+    target: Target
     hidden: Tensor
     """h_t [N, T, H]; both directions side by side where there are two."""
     readout: Tensor | None
@@ -62,12 +63,12 @@ class States:
             return step == end - 1
         if moment == "output":
             return (step >= first) & (step < end)
-        if moment == "all" or (moment == "input" and self.kind is not Kind.PATTERN):
+        if moment == "all" or (moment == "input" and not self.target.recalled):
             return step < end
-        if self.kind is not Kind.PATTERN:
+        if not self.target.recalled:
             raise PerdureError(
                 f"Only sequences with a pattern to recall have a stop bit; these have targets of kind "
-                f"'{self.kind}', so choose all, input, output or last."
+                f"'{self.target.name}', so choose all, input, output or last."
             )
         return step == first - 1 if moment == "stop" else step < first - 1
 
@@ -109,10 +110,10 @@ def hidden_states(
                 padded = batch.packing.unpack(rows)
                 collected.append(functional.pad(padded, (0, 0, 0, steps - padded.shape[1])))
     lengths = lengths_of(data)
-    count = data.y.shape[1] if data.kind is Kind.PATTERN else 1
-    answers = lengths if data.kind is Kind.TAGS else torch.full_like(lengths, count)
+    answered = data.target.answered(data.y)
+    answers = torch.full_like(lengths, answered) if answered else lengths
     return States(
-        data.kind, torch.cat(hidden).cpu(), torch.cat(readout).cpu() if readout else None, lengths, answers
+        data.target, torch.cat(hidden).cpu(), torch.cat(readout).cpu() if readout else None, lengths, answers
     )
 
 

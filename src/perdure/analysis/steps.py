@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from perdure.analysis.states import FORWARD_BATCH, as_data
 from perdure.benchmarks.task import Sequences
 from perdure.networks.batch import Data
 from perdure.networks.layout import Weights
 from perdure.networks.network import Network
-from perdure.networks.targets import confusion
+from perdure.networks.targets import tally_of_step
 from perdure.records.record import Record
 
 
@@ -33,17 +33,15 @@ def accuracy_per_step(
     Steps at which nothing is asked are left out.
     """
     data = as_data(data, weights)
-    right: dict[int, int] = {}
-    asked: dict[int, int] = {}
+    tallies: dict[int, Tensor] = {}
     for start in range(0, len(data), FORWARD_BATCH):
         batch = data.batch(slice(start, start + FORWARD_BATCH))
         logits = network(weights, batch, task)
         for step in range(batch.answers.steps):
-            rows = slice(*batch.answers.offsets[step : step + 2])
-            table = confusion(logits[rows], replace(batch, targets=batch.targets[rows]))
-            right[step] = right.get(step, 0) + int(table.trace())
-            asked[step] = asked.get(step, 0) + int(table.sum())
-    return [StepScore(step + 1, 100 * right[step] / count, count) for step, count in asked.items() if count]
+            found = tally_of_step(logits, batch, step)
+            tallies[step] = tallies[step] + found if step in tallies else found
+    scores = {step: data.target.judge(tally) for step, tally in tallies.items()}
+    return [StepScore(step + 1, one.accuracy, one.asked) for step, one in scores.items() if one.asked]
 
 
 class Course(NamedTuple):

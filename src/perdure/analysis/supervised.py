@@ -22,7 +22,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from perdure.analysis.states import FORWARD_BATCH, chosen, lengths_of, traced
-from perdure.benchmarks.task import Kind
 from perdure.errors import PerdureError
 from perdure.networks.batch import Batch, Data, pack_batch
 from perdure.networks.bodies.recurrent import Recurrent
@@ -30,7 +29,8 @@ from perdure.networks.cells.cell import Cell
 from perdure.networks.layout import Weights
 from perdure.networks.network import Network
 from perdure.networks.tape import Tape
-from perdure.networks.targets import confusion, negative_log_likelihood
+from perdure.networks.targets import negative_log_likelihood, tally
+from perdure.targets.target import Target
 
 Place = Literal["all", "stop"]
 
@@ -89,13 +89,13 @@ class _Frozen(NamedTuple):
 
     part: Part
     place: Place
-    kind: Kind
+    target: Target
     rows: Tensor
     """`all`: h at the answered steps [N, A, H]. `stop`: h at the stop bit, then W_ih x + b: [N, 1 + A, H]."""
     y: Tensor
 
     def batch(self, index: Tensor | slice) -> Batch:
-        return pack_batch(self.kind, self.rows[index], self.y[index])
+        return pack_batch(self.target, self.rows[index], self.y[index])
 
     def answers(self, batch: Batch, basis: Tensor | None) -> Tensor:
         """Logits from states projected to the columns of a basis (None: as they are)."""
@@ -172,15 +172,16 @@ def _trained(
 @torch.no_grad()
 def _score(task: _Frozen, basis: Tensor | None) -> tuple[float, float]:
     """Accuracy in percent and loss per sample."""
-    right = asked = 0
+    total: Tensor | None = None
     loss = 0.0
     for start in range(0, len(task.rows), FORWARD_BATCH):
         batch = task.batch(slice(start, start + FORWARD_BATCH))
         logits = task.answers(batch, basis)
-        table = confusion(logits, batch)
-        right, asked = right + int(table.trace()), asked + int(table.sum())
+        found = tally(logits, batch)
+        total = found if total is None else total + found
         loss += float(negative_log_likelihood(logits, batch))
-    return 100 * right / max(asked, 1), loss / len(task.rows)
+    assert total is not None
+    return task.target.judge(total).accuracy, loss / len(task.rows)
 
 
 @torch.no_grad()
@@ -200,9 +201,9 @@ def _frozen(part: Part, data: Data, place: Place) -> _Frozen:
         states = batch.answers.unpack(
             _at(traced(part.network, weights, batch, part.task, layer)[0], batch.asked)
         )
-        missing = data.x.shape[1] - states.shape[1] if data.kind is Kind.TAGS else 0
+        missing = data.x.shape[1] - states.shape[1] if data.target.everywhere else 0
         rows.append(functional.pad(states, (0, 0, 0, missing)))
-    return _Frozen(part, place, data.kind, torch.cat(rows), data.y)
+    return _Frozen(part, place, data.target, torch.cat(rows), data.y)
 
 
 def _at(rows: Tensor, asked: slice | Tensor | None) -> Tensor:
@@ -219,8 +220,8 @@ def _from_stop(part: Part, batch: Batch, layer: int) -> Tensor:
 
 
 def _check_stop(network: Network, data: Data) -> None:
-    """Raise a teaching error where a projection at the stop bit has no meaning."""
-    if data.kind is not Kind.PATTERN or int(lengths_of(data).min()) <= data.y.shape[1]:
+    """Raise a helpful error where a projection at the stop bit has no meaning."""
+    if not data.target.recalled or int(lengths_of(data).min()) <= data.y.shape[1]:
         raise PerdureError(
             "A projection at the stop bit needs a pattern to recall and a step before it; use place 'all'."
         )

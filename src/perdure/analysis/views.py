@@ -121,9 +121,10 @@ def _numbers(means: Means) -> list[float]:
 
 def supervised(run: OpenedRun, options: choices.Supervised) -> Finding:
     """Accuracy with the best n dimensions of the hidden states."""
+    score = run.record.score
     found = {f"after phase {phase + 1}": one.accuracy for phase, one in reductions(run, options).items()}
     return beside(
-        f"{run.title}: test accuracy in percent with n dimensions of h_t", "n", found, "accuracy (%)"
+        f"{run.title}: test {score} in percent with n dimensions of h_t", "n", found, f"{score} (%)"
     )
 
 
@@ -222,22 +223,25 @@ def steps(run: OpenedRun, options: choices.Steps) -> Finding:
         for score in scores:
             values[score.step - 1] = score.accuracy
         series[f"task {task + 1}"] = values
-    return beside(f"{run.title}: test accuracy in percent per answered step", "step", series, "accuracy (%)")
+    score_name = run.record.score
+    title = f"{run.title}: test {score_name} in percent per answered step"
+    return beside(title, "step", series, f"{score_name} (%)")
 
 
 def forgetting(run: OpenedRun, options: choices.Forgetting) -> Finding:
     """What is kept of each task over phases, or the validation accuracy over iterations."""
+    score = run.record.score
     if options.over == "iterations":
         points = learning_curve(run.record)
         rows: list[list[Value]] = [[point.iteration, point.phase + 1, point.accuracy] for point in points]
-        title = f"{run.title}: validation accuracy in percent of what is being learnt"
+        title = f"{run.title}: validation {score} in percent of what is being learnt"
         draw = lines(
             [point.iteration for point in points],
             {"validation": [point.accuracy for point in points]},
             "iteration",
-            "accuracy (%)",
+            f"{score} (%)",
         )
-        return Finding(title, ["iteration", "phase", "accuracy"], rows, draw)
+        return Finding(title, ["iteration", "phase", score], rows, draw)
     found = courses(run.record)
     names = [f"task {course.task + 1}" for course in found]
     rows = [[str(phase + 1), *row] for phase, row in enumerate(run.record.accuracy)]
@@ -245,9 +249,9 @@ def forgetting(run: OpenedRun, options: choices.Forgetting) -> Finding:
     series = {
         name: [math.nan] * course.task + course.accuracy for name, course in zip(names, found, strict=True)
     }
-    title = f"{run.title}: test accuracy in percent after each task, and what was forgotten since its own"
+    title = f"{run.title}: test {score} in percent after each task, and what was forgotten since its own"
     numbers = range(1, len(run.record.accuracy) + 1)
-    return Finding(title, ["after task", *names], rows, lines(numbers, series, "after task", "accuracy (%)"))
+    return Finding(title, ["after task", *names], rows, lines(numbers, series, "after task", f"{score} (%)"))
 
 
 def linear_theory(options: choices.Theory) -> Finding:

@@ -19,8 +19,9 @@ from perdure.benchmarks.sources.own.assembling import Assembled, Rules, assemble
 from perdure.benchmarks.sources.own.given import parts_of_given
 from perdure.benchmarks.sources.own.layout import ORDER, Layout, lay_out, read_source
 from perdure.benchmarks.sources.own.parts import SPLITS, Faults, Part
-from perdure.benchmarks.task import Array, Benchmark, Kind, Sequences, Task, Watch, check_tasks, quiet
+from perdure.benchmarks.task import Array, Benchmark, Sequences, Task, Watch, check_tasks, quiet
 from perdure.errors import PerdureError
+from perdure.targets.finding import find_target
 
 
 def _listed(value: object) -> object:
@@ -54,10 +55,10 @@ class Arrays(Benchmark):
     """The folder; see docs/own-data.md for what may lie in it."""
     tasks: Names = ()
     """The tasks to learn, in this order. Not given: those in tasks.txt, or all, sorted by name."""
-    kind: Literal["auto", "label", "tags", "pattern"] = "auto"
-    """What is asked: a class a sequence, a class a step, or bits at the end; auto: as the data look."""
+    kind: Literal["auto", "label", "tags", "bits", "value"] = "auto"
+    """What is asked: a class a sequence, a class a step, or bits or values at the end; auto: as data look."""
     labels: Literal["own", "shared"] = "own"
-    """own: a task's outputs are its own classes; shared: a class is the same output in all tasks."""
+    """own: a task's outputs are its own classes, or values on its own scale; shared: the same in all."""
     val_fraction: Share = 0.1
     """Part of the training sequences to validate on, where a task has no validation split."""
     test_fraction: Share = 0.2
@@ -114,9 +115,9 @@ class Arrays(Benchmark):
     @property
     def rules(self) -> Rules:
         """The options that say how parts become tasks."""
-        kind = None if self.kind == "auto" else Kind(self.kind)
+        target = None if self.kind == "auto" else find_target(self.kind)
         shared = self.labels == "shared"
-        return Rules(kind, shared, self.val_fraction, self.test_fraction, self.data_seed, self.standardise)
+        return Rules(target, shared, self.val_fraction, self.test_fraction, self.data_seed, self.standardise)
 
 
 def _path(folder: str) -> Path:
@@ -127,9 +128,10 @@ def tasks_from(given: Mapping[str, Any] | Sequence[Any], **options: Any) -> list
     """Tasks from what Python holds; `options` are those of `Arrays`, but for folder, tasks and content.
 
     Each task is (x, y), with x an array [N, T, F] or a list of arrays [T_i, F], and y as in files: classes
-    [N], classes of each step, or bits [N, P, outputs]; or a data set (anything with a length whose items are
-    pairs of one sequence [T, F] and its target); or a mapping from train, val and test to either. A mapping
-    names the tasks; in a list they are called task 1, task 2 and so on.
+    [N], classes of each step, bits [N, P, outputs], or floating-point values [N] or [N, outputs]; or a data
+    set (anything with a length whose items are pairs of one sequence [T, F] and its target); or a mapping
+    from train, val and test to either. A mapping names the tasks; in a list they are called task 1, task 2
+    and so on.
     """
     named = (
         dict(given) if isinstance(given, Mapping) else {f"task {n + 1}": one for n, one in enumerate(given)}
@@ -145,6 +147,7 @@ def tasks_from(given: Mapping[str, Any] | Sequence[Any], **options: Any) -> list
 def save_tasks(tasks: Sequence[Task], folder: Path | str) -> Path:
     """Write tasks to a folder that the benchmark `arrays` reads back as they are; returns the folder.
 
+    Values are written in their own units, and standardised when they are read.
     With it, tasks that were made in Python are run like all others, with records and resume:
     `build("arrays", "si", benchmark__folder=save_tasks(tasks, "mine"))`.
     """
@@ -175,12 +178,14 @@ def _arrays(task: Task) -> dict[str, Array]:
         data: Sequences = getattr(task, split)
         steps = int(data.lengths.max())
         inside = np.arange(steps) < data.lengths[:, None]
-        x, y = _as_read(data)[:, :steps], data.y[:, :steps] if data.kind is Kind.TAGS else data.y
+        x, y = _as_read(data)[:, :steps], data.target.in_own_units(data.y)
+        if data.target.everywhere:
+            y = y[:, :steps]
         ragged = not inside.all()
         arrays[f"x_{split}"] = x[inside] if ragged else x
-        arrays[f"y_{split}"] = y[inside] if ragged and data.kind is Kind.TAGS else y
+        arrays[f"y_{split}"] = y[inside] if ragged and data.target.everywhere else y
         arrays[f"lengths_{split}"] = data.lengths
-    if task.kind is not Kind.PATTERN:
+    if task.target.categorical:
         arrays["classes"] = np.arange(task.outputs)
     if task.train.table is not None:
         arrays["table"] = task.train.table

@@ -17,8 +17,9 @@ from perdure.benchmarks.sources.cache import Arrays, digest, kept
 from perdure.benchmarks.sources.clips import ARCHIVE, FRAMES, Selected, files_of, read_parts, select
 from perdure.benchmarks.sources.folder import raw
 from perdure.benchmarks.sources.ontology import considered_classes
-from perdure.benchmarks.task import Array, Benchmark, Kind, Need, Sequences, Task, Watch, quiet
+from perdure.benchmarks.task import Array, Benchmark, Need, Sequences, Task, Watch, quiet
 from perdure.errors import PerdureError
+from perdure.targets.label import Label
 
 Subset = Literal["balanced+eval", "full"]
 
@@ -115,7 +116,7 @@ class Audioset(Benchmark):
                 f"{TITLES[self.subset]}, task {number}",
                 self.classes,
                 *(
-                    Sequences(Kind.LABEL, x, y, np.full(len(x), FRAMES), scaling=scaling)
+                    Sequences(Label(), x, y, np.full(len(x), FRAMES), scaling=scaling)
                     for x, y in (part[split] for split in SPLITS)
                 ),
             )

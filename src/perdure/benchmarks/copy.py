@@ -13,7 +13,8 @@ from typing import Annotated, Self
 import numpy as np
 from pydantic import Field, PositiveInt, model_validator
 
-from perdure.benchmarks.task import Array, Benchmark, Kind, Sequences, Task, Watch, quiet
+from perdure.benchmarks.task import Array, Benchmark, Sequences, Task, Watch, quiet
+from perdure.targets.bits import Bits
 
 TargetMap = Callable[[Array], Array]
 """From patterns [N, p, width] to targets [N, p, width]."""
@@ -71,7 +72,7 @@ class _CopyFamily(Benchmark):
             to_target = self.target_map(int(task_seeds[index % self.tasks]))
             splits = {
                 split: Sequences(
-                    Kind.PATTERN,
+                    Bits(),
                     inputs[split],
                     to_target(pattern).astype(np.int8),
                     np.full(len(pattern), self.i + 1 + self.p),

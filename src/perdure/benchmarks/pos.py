@@ -42,8 +42,9 @@ from perdure.benchmarks.sources.treebank import (
     treebank_names,
 )
 from perdure.benchmarks.sources.vectors import find, read_vectors, vector_file
-from perdure.benchmarks.task import Array, Benchmark, Kind, Need, Sequences, Task, Watch, quiet
+from perdure.benchmarks.task import Array, Benchmark, Need, Sequences, Task, Watch, quiet
 from perdure.errors import PerdureError
+from perdure.targets.tags import Tags
 
 PAPER = (
     "en_gum", "ar_padt", "cs_pdt", "da_ddt", "de_gsd", "es_ancora", "fi_ftb", "fr_gsd", "he_htb", "hi_hdtb",
@@ -291,4 +292,4 @@ def _padded(arrays: Arrays, split: str) -> Sequences:
     inside = np.arange(lengths.max()) < lengths[:, None]
     x, y = np.zeros(inside.shape, np.int32), np.full(inside.shape, -1, np.int8)
     x[inside], y[inside] = arrays[f"{split}_words"], arrays[f"{split}_tags"]
-    return Sequences(Kind.TAGS, x, y, lengths, table=arrays["table"])
+    return Sequences(Tags(), x, y, lengths, table=arrays["table"])

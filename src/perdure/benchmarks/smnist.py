@@ -15,8 +15,9 @@ import numpy as np
 from pydantic import Field, PositiveInt, model_validator
 
 from perdure.benchmarks.sources.strokes_file import Strokes, shipped
-from perdure.benchmarks.task import Array, Benchmark, Kind, Sequences, Task, Watch, quiet
+from perdure.benchmarks.task import Array, Benchmark, Sequences, Task, Watch, quiet
 from perdure.errors import PerdureError
+from perdure.targets.label import Label
 
 PAIRS = [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)]
 """The digits of the tasks, when there are at most five."""
@@ -195,7 +196,7 @@ def strung_together(strokes: Strokes, chosen: Array, labels: Array) -> Sequences
     begins = strokes.offsets[chosen].ravel() - (flat.cumsum() - flat)
     numbers = np.repeat(begins, flat) + np.arange(int(flat.sum()))
     x[np.arange(x.shape[1]) < lengths[:, None]] = strokes.rows[numbers]
-    return Sequences(Kind.LABEL, x, labels, lengths)
+    return Sequences(Label(), x, labels, lengths)
 
 
 def upsampled(strokes: Strokes, factor: int) -> Strokes:

@@ -1,7 +1,7 @@
 """What every benchmark delivers: tasks, made of sequences with lengths and targets.
 
-Arrays are numpy and stay compact (bits as uint8) until a mini-batch is made. A target of -1 means
-"not asked": it is left out of loss, accuracy and Fisher alike.
+Arrays are numpy and stay compact (bits as uint8) until a mini-batch is made. Entries of y that are not asked
+(-1 for classes and bits, NaN for values) are left out of loss, score and Fisher alike.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +16,8 @@ from numpy.typing import NDArray
 
 from perdure.errors import PerdureError
 from perdure.options import Piece
+from perdure.targets.finding import find_target
+from perdure.targets.target import Target
 
 Array = NDArray[Any]
 
@@ -28,31 +29,33 @@ def quiet(what: str, done: int, total: int) -> None:
     """Nobody watches."""
 
 
-class Kind(StrEnum):
-    """What is asked of the network, and at which time steps."""
-
-    PATTERN = "pattern"
-    """Bits at the last P valid steps: y is [N, P, outputs] of 0 and 1."""
-    LABEL = "label"
-    """One class at the last valid step: y is [N]."""
-    TAGS = "tags"
-    """A class at each valid step: y is [N, T], -1 beyond the end."""
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Sequences:
-    """N sequences of one split: x [N, T, F], y as its kind says, lengths [N] (1 to T).
+    """N sequences of one split: x [N, T, F], y as its target says, lengths [N] (1 to T).
 
     With a table [V, F], x is [N, T] and holds row numbers of the table, such as words of a vocabulary.
     With a scaling (offset [F], factor [F]), x stays as it is and a network reads (x - offset) * factor.
     """
 
-    kind: Kind
+    target: Target
     x: Array
     y: Array
     lengths: Array
     table: Array | None = None
     scaling: tuple[Array, Array] | None = None
+
+    def __init__(
+        self,
+        target: Target | str,
+        x: Array,
+        y: Array,
+        lengths: Array,
+        table: Array | None = None,
+        scaling: tuple[Array, Array] | None = None,
+    ) -> None:
+        """Take the arrays as they are; the target may be given by its name, such as 'label'."""
+        found = find_target(target)
+        vars(self).update(target=found, x=x, y=y, lengths=lengths, table=table, scaling=scaling)
 
     def __len__(self) -> int:
         """The number of sequences."""
@@ -75,9 +78,9 @@ class Task:
     test: Sequences
 
     @property
-    def kind(self) -> Kind:
-        """The target kind, the same in all splits."""
-        return self.train.kind
+    def target(self) -> Target:
+        """What is asked, the same in all splits."""
+        return self.train.target
 
     @property
     def inputs(self) -> int:
@@ -126,7 +129,7 @@ class Benchmark(Piece):
 
 
 def check_tasks(tasks: Sequence[Task]) -> None:
-    """Raise a teaching error where tasks break the contract above."""
+    """Raise a helpful error where tasks break the contract above."""
     if not tasks:
         raise PerdureError("The benchmark has no tasks; at least one is needed.")
     for task in tasks:
@@ -134,7 +137,7 @@ def check_tasks(tasks: Sequence[Task]) -> None:
             fault = _fault(getattr(task, split), task.outputs)
             if fault:
                 raise PerdureError(f"Task '{task.name}', {split} split: {fault}.")
-    kinds = {split.kind for task in tasks for split in (task.train, task.val, task.test)}
+    kinds = {split.target.name for task in tasks for split in (task.train, task.val, task.test)}
     if len(kinds) > 1:
         raise PerdureError(
             f"All tasks must ask for the same kind of target; found {', '.join(sorted(kinds))}."
@@ -149,7 +152,7 @@ def check_tasks(tasks: Sequence[Task]) -> None:
 
 def _fault(data: Sequences, outputs: int) -> str | None:
     """What is wrong with one split, if anything."""
-    x, y, lengths = data.x, data.y, data.lengths
+    x, lengths = data.x, data.lengths
     wanted = "[N, T, F]" if data.table is None else "[N, T]"
     if x.ndim != wanted.count(",") + 1 or len(x) == 0:
         return f"x must be {wanted} with N > 0, but has shape {x.shape}"
@@ -161,19 +164,7 @@ def _fault(data: Sequences, outputs: int) -> str | None:
         return "x holds NaN or infinite values"
     if data.scaling is not None and (fault := _scaling_fault(data)):
         return fault
-    shape: tuple[int, ...] = {Kind.LABEL: (len(x),), Kind.TAGS: x.shape[:2]}.get(
-        data.kind, (len(x), y.shape[1] if y.ndim > 1 else -1, outputs)
-    )
-    if y.shape != shape:
-        return f"y of kind '{data.kind}' must have shape {shape}, but has {y.shape}"
-    if data.kind is Kind.PATTERN and y.shape[1] > lengths.min():
-        return f"a pattern of {y.shape[1]} steps does not fit in a sequence of {lengths.min()}"
-    highest = 1 if data.kind is Kind.PATTERN else outputs - 1
-    if not np.issubdtype(y.dtype, np.integer) or y.min() < -1 or y.max() > highest:
-        return f"y must hold integers from 0 to {highest} (-1: not asked)"
-    if data.kind is Kind.TAGS and (y[np.arange(x.shape[1]) >= lengths[:, None]] != -1).any():
-        return "tags beyond the end of a sequence must be -1"
-    return None
+    return data.target.fault(data.y, lengths, x.shape[1], outputs)
 
 
 def _scaling_fault(data: Sequences) -> str | None:

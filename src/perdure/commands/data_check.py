@@ -14,7 +14,7 @@ from rich.text import Text
 
 from perdure.benchmarks.arrays import Arrays, Understood
 from perdure.benchmarks.sources.own.assembling import Assembled
-from perdure.benchmarks.task import Array, Kind, Sequences, Task
+from perdure.benchmarks.task import Array, Sequences, Task
 from perdure.commands.data_listing import lengths_of, span
 from perdure.errors import PerdureError
 from perdure.options import validated
@@ -52,7 +52,7 @@ def _plain(folder: str, found: Understood, notes: Sequence[str]) -> dict[str, An
     return {
         "folder": folder,
         "content": found.layout.content if found.layout else None,
-        "kind": found.tasks[0].task.kind if found.tasks else None,
+        "kind": found.tasks[0].task.target.name if found.tasks else None,
         "tasks": [
             {
                 "name": each.task.name,
@@ -60,7 +60,7 @@ def _plain(folder: str, found: Understood, notes: Sequence[str]) -> dict[str, An
                 "sequences": {split: len(getattr(each.task, split)) for split in ("train", "val", "test")},
                 "drawn": list(each.drawn),
                 "lengths": dict(zip(("min", "median", "max"), lengths_of(each.task), strict=True)),
-                "classes": {str(name): count for name, count in balance(each).items()},
+                each.task.target.contents_name: contents(each),
             }
             for each in found.tasks
         ],
@@ -70,28 +70,31 @@ def _plain(folder: str, found: Understood, notes: Sequence[str]) -> dict[str, An
     }
 
 
-def balance(each: Assembled) -> dict[Any, int]:
-    """How often each class occurs in training: sequences of a label, steps of a tag, ones of a bit."""
-    y = each.task.train.y
-    if each.task.kind is Kind.PATTERN:
-        return dict(zip(each.classes, (y == 1).sum(axis=(0, 1)).tolist(), strict=True))
-    counts = np.bincount(y[y >= 0], minlength=len(each.classes))
-    return dict(zip(each.classes, counts.tolist(), strict=True))
+def contents(each: Assembled) -> dict[str, Any]:
+    """What the training targets hold: how often each class or bit occurs, or in which range values lie."""
+    return each.task.target.contents(each.task.train.y, each.classes)
+
+
+def _told(name: str, held: Any) -> str:
+    """One output's contents in words."""
+    if isinstance(held, dict):
+        return f"{name}: {', '.join(f'{what} {value:.4g}' for what, value in held.items())}"
+    return f"{name}: {held}"
 
 
 def _table(tasks: Sequence[Assembled]) -> Table:
     first = tasks[0].task
-    table = Table(title=f"Targets: {first.kind}; {first.inputs} features", title_justify="left")
+    table = Table(title=f"Targets: {first.target.name}; {first.inputs} features", title_justify="left")
     table.add_column("task", overflow="fold")
     for column in ("train", "val", "test", "lengths"):
         table.add_column(column, justify="right")
-    table.add_column("classes in training", overflow="fold")
+    table.add_column(f"{first.target.contents_name} in training", overflow="fold")
     for each in tasks:
         counts = [
             f"{len(getattr(each.task, split))}{'*' * (split in each.drawn)}"
             for split in ("train", "val", "test")
         ]
-        shares = [f"{name}: {count}" for name, count in balance(each).items()]
+        shares = [_told(name, held) for name, held in contents(each).items()]
         more = f", and {len(shares) - FEW} more" if len(shares) > FEW else ""
         table.add_row(Text(each.task.name), *counts, span(each.task), Text(", ".join(shares[:FEW]) + more))
     return table

@@ -80,7 +80,7 @@ def task_table(tasks: Sequence[Task]) -> Table:
         table.add_column(column, justify="right")
     for task in tasks:
         counts = [str(len(getattr(task, split))) for split in ("train", "val", "test")]
-        table.add_row(task.name, task.kind, *counts, str(task.inputs), span(task), str(task.outputs))
+        table.add_row(task.name, task.target.name, *counts, str(task.inputs), span(task), str(task.outputs))
     return table
 
 

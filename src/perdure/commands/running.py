@@ -115,14 +115,14 @@ def _configs(read: Words, scale: str) -> list[Config]:
 
 
 def _print(done: list[RunResult], read: Words) -> None:
-    from perdure.report.tables import accuracy_table, summary
+    from perdure.report.tables import accuracy_tables, summary
     from perdure.report.terminal import show
 
     if "json" in read.options:
         for one in done:
             print(json.dumps(one.record.json), flush=True)
     elif len(done) == 1:
-        show(accuracy_table(done[0].record))
+        show(*accuracy_tables(done[0].record))
     if "json" not in read.options:
         show(summary([one.record for one in done]))
         for one in done:

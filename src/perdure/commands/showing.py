@@ -34,7 +34,7 @@ def showing(words: list[str]) -> int:
     if len(read.positional) > 1:
         raise PerdureError("perdure show takes one run; see perdure show --help.")
     from perdure.records.store import find_run
-    from perdure.report.tables import accuracy_table, summary
+    from perdure.report.tables import accuracy_tables, summary
     from perdure.report.terminal import show
 
     runs = Path(read.options.get("runs", "runs"))
@@ -51,7 +51,7 @@ def showing(words: list[str]) -> int:
     if "json" in read.options:
         print(json.dumps(record.json))
     else:
-        show(accuracy_table(record), summary([record]))
+        show(*accuracy_tables(record), summary([record]))
     if "plot" in read.options:
         plot(record, read.options["plot"])
     if "replay" in read.options:

@@ -34,6 +34,8 @@ class Progress:
     """Time spent on this phase so far."""
     accuracy: list[float] | None = None
     """At the end of a phase: the test accuracy of each task."""
+    score: str = "accuracy"
+    """What the percentages are called."""
 
 
 class CheckpointStore(Protocol):
@@ -55,7 +57,9 @@ class Results:
 
     accuracy: list[list[float]] = field(default_factory=list)
     f1: list[list[float]] = field(default_factory=list)
-    """The same for the weighted F1 in percent."""
+    """The same for the weighted F1 in percent; empty where answers are values."""
+    error: list[list[float]] = field(default_factory=list)
+    """The same for the root mean squared error; empty where answers are classes or bits."""
     curves: list[list[dict[str, float]]] = field(default_factory=list)
     iterations: list[int] = field(default_factory=list)
     seconds: list[dict[str, float]] = field(default_factory=list)
@@ -120,7 +124,13 @@ def learn(
         scores = score_all_tasks(learner, state, data, generators)
         row = [score.accuracy for score in scores]
         results.accuracy.append(row)
-        results.f1.append([score.f1 for score in scores])
+        for matrix, column in (
+            (results.f1, [score.f1 for score in scores]),
+            (results.error, [score.error for score in scores]),
+        ):
+            numbers = [value for value in column if value is not None]
+            if numbers:  # a target has one of them for all its tasks
+                matrix.append(numbers)
         results.curves.append(phase.curve)
         results.iterations.append(phase.iteration)
         results.seconds.append(
@@ -251,6 +261,7 @@ class _Course:
             val_accuracy=phase.curve[-1]["val accuracy"] if phase.curve else None,
             seconds=seconds,
             accuracy=accuracy,
+            score=next(iter(phase.data.values())).train.target.score_name,
         )
 
 

@@ -1,7 +1,8 @@
-"""Accuracy and loss of a network on a split."""
+"""Score and loss of a network on a split."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -10,41 +11,56 @@ from torch import Tensor
 from perdure.networks.batch import Data
 from perdure.networks.layout import Weights
 from perdure.networks.network import Network
-from perdure.networks.targets import confusion, negative_log_likelihood
+from perdure.networks.targets import negative_log_likelihood, tally
 
 EVALUATION_BATCH = 500
 """Sequences of one forward pass: large enough to be fast, small enough for the cache."""
 
 
 class Score(NamedTuple):
-    """Accuracy and weighted F1 in percent over all that is asked, and mean loss per sample."""
+    """What a network reaches on a split."""
 
     accuracy: float
+    """In percent over all that is asked, higher is better: the target's `score_name` says what it is."""
     loss: float
-    f1: float
+    """Mean negative log-likelihood of a sample."""
+    f1: float | None = None
+    """Weighted F1 in percent, for classes and bits."""
+    error: float | None = None
+    """Root mean squared error in the data's own units, for values."""
+
+    def improves(self, best: Score) -> bool:
+        """Whether it is better than the best so far.
+
+        By the accuracy; for values by the loss, which goes on falling where R^2 is still clipped at 0.
+        """
+        return self.accuracy > best.accuracy if self.error is None else self.loss < best.loss
 
 
 @torch.no_grad()
 def evaluate(network: Network, weights: Weights, data: Data, task: int) -> Score:
     """Score on a whole split."""
-    table: Tensor | None = None
+    total: Tensor | None = None
     loss = 0.0
     for start in range(0, len(data), EVALUATION_BATCH):
         batch = data.batch(slice(start, start + EVALUATION_BATCH))
         logits = network(weights, batch, task)
         loss += float(negative_log_likelihood(logits, batch))
-        found = confusion(logits, batch)
-        table = found if table is None else table + found
-    assert table is not None
-    asked = max(int(table.sum()), 1)
-    return Score(100 * int(table.trace()) / asked, loss / len(data), 100 * weighted_f1(table))
+        found = tally(logits, batch)
+        total = found if total is None else total + found
+    assert total is not None
+    judged = data.target.judge(total)
+    return Score(judged.accuracy, loss / len(data), judged.f1, judged.error)
 
 
-def weighted_f1(table: Tensor) -> float:
-    """Mean over classes, weighted by how often they are asked, of F1 = 2 TP / (2 TP + FP + FN).
+def mean_score(scores: Sequence[Score]) -> Score:
+    """The mean over tasks of each number that all of them have."""
+    accuracy, loss, f1, error = (_mean(column) for column in zip(*scores, strict=True))
+    assert accuracy is not None
+    assert loss is not None
+    return Score(accuracy, loss, f1, error)
 
-    `table` [C, C] says how often class i was asked and j answered.
-    """
-    right, asked, answered = table.diagonal().double(), table.sum(1).double(), table.sum(0).double()
-    f1 = 2 * right / (asked + answered).clamp(min=1)
-    return float((f1 * asked).sum() / asked.sum().clamp(min=1))
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(values) if len(known) == len(values) else None

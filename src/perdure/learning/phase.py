@@ -15,7 +15,7 @@ from torch import Tensor
 from perdure.errors import PerdureError
 from perdure.hooks import PhaseContext, PhaseEnd, Step, Term, Watched
 from perdure.learning.embedding_tables import PREFIX, read_through
-from perdure.learning.evaluate import Score, evaluate
+from perdure.learning.evaluate import Score, evaluate, mean_score
 from perdure.learning.learner import Learner, LearnerState
 from perdure.learning.optimiser import Optimiser
 from perdure.learning.sampling import Mixture
@@ -220,7 +220,7 @@ class Phase:
             )
             for task, splits in self.data.items()
         ]
-        score = Score(*(sum(column) / len(scores) for column in zip(*scores, strict=True)))
+        score = mean_score(scores)
         self._check({"validation loss": score.loss})
         since = self.iteration - (int(self.curve[-1]["iteration"]) if self.curve else 0)
         means = {f"loss {name}": total / since for name, total in self.sums.items()}
@@ -229,7 +229,7 @@ class Phase:
         self.curve.append(point | means)
         if self.training.patience is None:
             return
-        if self.best is None or score.accuracy > self.best[0].accuracy:
+        if self.best is None or score.improves(self.best[0]):
             self.stale = 0
         else:
             self.stale += 1

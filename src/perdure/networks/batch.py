@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from perdure.benchmarks.task import Kind, Sequences
+from perdure.benchmarks.task import Sequences
 from perdure.networks.packing import Packing, pack_lengths, uniform
+from perdure.targets.target import Target
 
 
 @dataclass(frozen=True)
@@ -17,17 +18,18 @@ class Batch:
     """A packed mini-batch.
 
     `asked` are the rows at which the network must answer (None: all), ordered as `answers` says;
-    `targets` has one entry for each of them: [M, outputs] bits or [M] classes, -1 where not asked.
+    `targets` has one entry for each of them, [M, outputs] or [M], and so has the `mask` of what counts.
     """
 
-    kind: Kind
+    target: Target | None
+    """What is asked; None where rows only pass through a network."""
     rows: Tensor
     packing: Packing
     asked: slice | Tensor | None
     answers: Packing
     targets: Tensor
-    complete: bool
-    """Whether no target is -1, so that masks can be skipped."""
+    mask: Tensor | None = None
+    """Which targets are known and asked for, of their shape; None: all."""
 
     def __len__(self) -> int:
         """The number of sequences."""
@@ -44,24 +46,25 @@ class Data:
         dtype: torch.dtype = torch.float32,
     ) -> None:
         """Move the arrays to the device."""
-        self.kind = sequences.kind
+        self.target = sequences.target
         self.dtype = dtype
         self.x = torch.from_numpy(sequences.x).to(device)
-        self.y = torch.from_numpy(sequences.y).to(device)
+        y = torch.from_numpy(sequences.y)
+        self.y = y.to(device)
         self.table = None if sequences.table is None else torch.from_numpy(sequences.table).to(device, dtype)
         self.scaling: tuple[Tensor, Tensor] | None = None
         if sequences.scaling is not None:
             offset, factor = (torch.from_numpy(part).to(device, dtype) for part in sequences.scaling)
             self.scaling = offset, factor
         self.lengths = torch.from_numpy(sequences.lengths) if sequences.ragged else None
-        self.complete = bool((sequences.y >= 0).all()) or self.kind is Kind.TAGS
+        self.complete = all_asked(self.target, y, self.lengths)
 
     def having(self, x: Tensor, y: Tensor, lengths: Tensor) -> Data:
-        """Other sequences of the same kind, on the same device."""
+        """Other sequences with the same target, on the same device."""
         other = copy(self)  # with its table or scaling
         other.x, other.y = x.to(self.x.device), y.to(self.x.device)
         other.lengths = lengths.cpu() if bool((lengths != x.shape[1]).any()) else None
-        other.complete = bool((y >= 0).all()) or self.kind is Kind.TAGS
+        other.complete = all_asked(self.target, y, other.lengths)
         return other
 
     def without_samples(self) -> Data:
@@ -92,29 +95,49 @@ class Data:
         if self.scaling is not None:
             offset, factor = self.scaling
             rows = (rows - offset) * factor
-        return _packed(self.kind, rows, packing, y, complete=self.complete)
+        return _packed(self.target, rows, packing, y, complete=self.complete)
+
+
+def all_asked(target: Target, y: Tensor, lengths: Tensor | None) -> bool:
+    """Whether every target within the sequences' ends is asked, so that masks can be skipped."""
+    asked = target.asked(y)
+    if target.everywhere and lengths is not None:
+        inside = torch.arange(y.shape[1]) < lengths[:, None]
+        asked = asked[inside.to(asked.device)]
+    return bool(asked.all())
 
 
 def pack_batch(
-    kind: Kind, x: Tensor, y: Tensor, lengths: Tensor | None = None, *, complete: bool = False
+    target: Target, x: Tensor, y: Tensor, lengths: Tensor | None = None, *, complete: bool = False
 ) -> Batch:
-    """Pack x [B, T, F] and y; lengths [B] or None if all are T long."""
+    """Pack x [B, T, F] and y; lengths [B] or None if all are T long; `complete`: all of y is asked."""
     packing = uniform(*x.shape[:2]) if lengths is None else pack_lengths(lengths)
-    return _packed(kind, packing.pack(x), packing, y, complete=complete)
+    return _packed(target, packing.pack(x), packing, y, complete=complete)
 
 
-def _packed(kind: Kind, rows: Tensor, packing: Packing, y: Tensor, *, complete: bool) -> Batch:
+def _packed(target: Target, rows: Tensor, packing: Packing, y: Tensor, *, complete: bool) -> Batch:
     """Packed rows [S, F] with the targets of their sequences."""
-    if kind is Kind.TAGS:
-        # Rows end where sequences do; a tag may still be unknown within one.
-        return Batch(kind, rows, packing, None, packing, packing.pack(y).long(), True)
-    count = y.shape[1] if kind is Kind.PATTERN else 1
-    answers = uniform(packing.batch, count)
-    targets = answers.pack(y).to(rows.dtype) if kind is Kind.PATTERN else y.long()
-    return Batch(kind, rows, packing, packing.last(count, rows.device), answers, targets, complete)
+    asked, answers = _where_asked(packing, target.answered(y), rows.device)
+    given = answers.pack(target.by_step(y))
+    mask = None if complete else target.asked(given)
+    return Batch(target, rows, packing, asked, answers, target.targets(given, mask, rows.dtype), mask)
+
+
+def _where_asked(
+    packing: Packing, answered: int, device: torch.device
+) -> tuple[slice | Tensor | None, Packing]:
+    """The rows of the last `answered` steps of each sequence (0: all), and how the answers lie."""
+    if answered == 0:
+        return None, packing
+    return packing.last(answered, device), uniform(packing.batch, answered)
+
+
+def asking(target: Target, rows: Tensor, packing: Packing, answered: int) -> Batch:
+    """Packed rows [S, F] to be answered at the last `answered` steps (0: all); what is right is not known."""
+    asked, answers = _where_asked(packing, answered, rows.device)
+    return Batch(target, rows, packing, asked, answers, rows[:0])
 
 
 def unlabelled(rows: Tensor, packing: Packing) -> Batch:
-    """Packed rows [S, F] that are to be answered everywhere, and whose answers are not known."""
-    unknown = torch.full((len(rows),), -1, device=rows.device)
-    return Batch(Kind.TAGS, rows, packing, None, packing, unknown, False)
+    """Packed rows [S, F] that pass through a network everywhere, where nothing is asked."""
+    return Batch(None, rows, packing, None, packing, rows[:0])

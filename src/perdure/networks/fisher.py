@@ -9,13 +9,13 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from perdure.benchmarks.task import Kind, Sequences
+from perdure.benchmarks.task import Sequences
 from perdure.errors import PerdureError, unknown
 from perdure.networks.batch import Batch, Data
 from perdure.networks.layout import Weights
 from perdure.networks.network import Network
 from perdure.networks.sample_gradients import mean_sample_gradients
-from perdure.networks.targets import draw
+from perdure.networks.targets import draw, exact_scores, score
 
 Estimator = Literal["empirical", "sampled", "exact"]
 
@@ -36,7 +36,7 @@ def fisher(
 
     - `empirical`: the value at the true targets (what the paper uses),
     - `sampled`: the value at targets drawn from the model (needs `generator`),
-    - `exact`: taken over the model's own prediction, class by class or bit by bit; as many backward
+    - `exact`: taken over the model's own prediction, output by output; as many backward
       sweeps as there are outputs times answered steps.
 
     `samples` limits the estimate to that many random ones (needs `generator`; default: all). Weights
@@ -66,42 +66,9 @@ def _cotangents(
 ) -> Iterator[Tensor]:
     """Gradients of log p with respect to the logits (up to sign) whose squares are to be added."""
     if estimator == "exact":
-        yield from _exact_cotangents(logits, batch)
+        yield from exact_scores(logits, batch)
         return
     if estimator == "sampled":
         assert generator is not None
         batch = replace(batch, targets=draw(logits, batch, generator))
-    yield _score(logits, batch)
-
-
-def _score(logits: Tensor, batch: Batch) -> Tensor:
-    """D NLL / d logits: prediction minus target; 0 where nothing is asked."""
-    asked = batch.targets >= 0
-    if batch.kind is Kind.PATTERN:
-        return (logits.sigmoid() - batch.targets) * asked
-    score = logits.softmax(1)
-    score.scatter_add_(1, batch.targets.clamp(min=0)[:, None], -torch.ones_like(score[:, :1]))
-    return score * asked[:, None]
-
-
-def _exact_cotangents(logits: Tensor, batch: Batch) -> Iterator[Tensor]:
-    """One cotangent for each answered step and output.
-
-    Answers are independent given x and each score has mean zero, so the expected square of their sum
-    is the sum of expected squares: p (1 - p) (dz/dpsi)^2 for a bit, and for a class distribution
-    sum_c p_c (d log p_c / dpsi)^2.
-    """
-    asked = batch.targets >= 0
-    for step, size in enumerate(batch.answers.sizes):
-        rows = slice(batch.answers.offsets[step], batch.answers.offsets[step] + size)
-        for output in range(logits.shape[1]):
-            cotangent = torch.zeros_like(logits)
-            if batch.kind is Kind.PATTERN:
-                chance = logits[rows, output].sigmoid()
-                cotangent[rows, output] = (chance * (1 - chance)).sqrt() * asked[rows, output]
-            else:
-                chances = logits[rows].softmax(1)
-                score = -chances
-                score[:, output] += 1
-                cotangent[rows] = chances[:, output, None].sqrt() * score * asked[rows, None]
-            yield cotangent
+    yield score(logits, batch)

@@ -1,63 +1,72 @@
-"""Losses and metrics of the three target kinds (SM, Eq. nll:cross:entropy and nll:copy).
+"""What a batch's target says of the answers to it.
 
-The loss of a sample is its negative log-likelihood summed over the steps and bits that are asked; a
+The loss of a sample is its negative log-likelihood summed over the steps and outputs that are asked; a
 mini-batch's loss is the mean over its samples. All regularisation strengths refer to this scale.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from perdure.benchmarks.task import Kind
 from perdure.networks.batch import Batch
+from perdure.targets.target import Target
 
 
 def negative_log_likelihood(logits: Tensor, batch: Batch) -> Tensor:
-    """Sum over all samples, steps and bits of -log p(y | x); logits [M, outputs]."""
-    if batch.kind is Kind.PATTERN:
-        # -y log s(z) - (1 - y) log(1 - s(z)) = softplus(z) - y z: two passes instead of six.
-        losses = functional.softplus(logits) - batch.targets * logits
-        if batch.complete:
-            return losses.sum()
-        return losses[batch.targets >= 0].sum()
-    return functional.cross_entropy(logits, batch.targets, ignore_index=-1, reduction="sum")
+    """Sum over all samples, steps and outputs of -log p(y | x); logits [M, outputs]."""
+    return _of(batch).negative_log_likelihood(logits, batch.targets, batch.mask)
 
 
-def confusion(logits: Tensor, batch: Batch) -> Tensor:
-    """How often class i was asked and j answered [C, C]; bits are two classes (1: logit >= 0)."""
-    if batch.kind is Kind.PATTERN:
-        classes, answers = 2, (logits >= 0).long()
-    else:
-        classes, answers = logits.shape[1], logits.argmax(1)
-    asked = batch.targets >= 0
-    pairs = batch.targets[asked].long() * classes + answers[asked]
-    return torch.bincount(pairs, minlength=classes**2).view(classes, classes)
+def score(logits: Tensor, batch: Batch) -> Tensor:
+    """D NLL / d logits [M, outputs]; 0 where nothing is asked."""
+    return _of(batch).score(logits, batch.targets, batch.mask)
+
+
+def exact_scores(logits: Tensor, batch: Batch) -> Iterator[Tensor]:
+    """Cotangents [M, outputs], some for each answered step, whose squares add up to the exact Fisher.
+
+    Answers are independent given x and each score has mean zero, so the expected square of their sum is the
+    sum of expected squares.
+    """
+    target, offsets = _of(batch), batch.answers.offsets
+    for step in range(batch.answers.steps):
+        rows = slice(*offsets[step : step + 2])
+        for part in target.exact_scores(logits[rows], None if batch.mask is None else batch.mask[rows]):
+            cotangent = torch.zeros_like(logits)
+            cotangent[rows] = part
+            yield cotangent
 
 
 def draw(logits: Tensor, batch: Batch, generator: torch.Generator) -> Tensor:
-    """Targets drawn from the network's own prediction; what is not asked stays -1."""
-    if batch.kind is Kind.PATTERN:
-        chance = torch.rand(logits.shape, generator=generator, dtype=logits.dtype)
-        drawn = (chance.to(logits.device) < logits.sigmoid()).to(batch.targets.dtype)
-    else:
-        chosen = torch.multinomial(logits.softmax(1).cpu(), 1, generator=generator)
-        drawn = chosen[:, 0].to(batch.targets.device)
-    return torch.where(batch.targets < 0, batch.targets, drawn)
+    """Targets drawn from the network's own prediction; the batch's mask holds for them too."""
+    return _of(batch).draw(logits, generator)
 
 
 def distillation(logits: Tensor, teacher: Tensor, batch: Batch, temperature: float) -> Tensor:
-    """Cross-entropy to a teacher's softened answers, times T^2 (Hinton et al.); sum over all rows.
+    """Sum over all that is asked of the loss against a teacher's answers [M, outputs]."""
+    return _of(batch).distillation(logits, teacher, batch.mask, temperature)
 
-    Bits: BCE(s(z/T), s(teacher/T)); classes: CE(softmax(z/T), softmax(teacher/T)). What is not asked
-    is left out.
-    """
-    soft, hot = logits / temperature, teacher / temperature
-    if batch.kind is Kind.PATTERN:
-        losses = functional.softplus(soft) - hot.sigmoid() * soft
-    else:
-        losses = -(hot.softmax(1) * soft.log_softmax(1)).sum(1)
-    if not batch.complete or batch.kind is Kind.TAGS:
-        losses = losses[batch.targets >= 0]
-    return losses.sum() * temperature**2
+
+def tally(logits: Tensor, batch: Batch) -> Tensor:
+    """What `batch.target.judge` needs; tallies of several batches are added."""
+    return _of(batch).tally(logits, batch.targets, batch.mask)
+
+
+def tally_of_step(logits: Tensor, batch: Batch, step: int) -> Tensor:
+    """The tally of one answered step alone (from 0)."""
+    rows = slice(*batch.answers.offsets[step : step + 2])
+    mask = None if batch.mask is None else batch.mask[rows]
+    return _of(batch).tally(logits[rows], batch.targets[rows], mask)
+
+
+def units(batch: Batch) -> int:
+    """What a mean over a share of a batch counts: its sequences, or its asked steps where each has one."""
+    return _of(batch).units(len(batch), batch.answers.offsets[-1], batch.mask)
+
+
+def _of(batch: Batch) -> Target:
+    assert batch.target is not None, "nothing is asked of these rows"
+    return batch.target

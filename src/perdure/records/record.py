@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from typing import Any
 
+from perdure.benchmarks.task import Task
 from perdure.config import Config
 from perdure.learning.engine import Results
 
@@ -40,7 +42,11 @@ class Record:
     versions: dict[str, str]
     machine: dict[str, str]
     f1: list[list[float]] = field(default_factory=list)
-    """The accuracy matrix' like for the weighted F1, in percent."""
+    """The accuracy matrix' like for the weighted F1, in percent; empty where answers are values."""
+    error: list[list[float]] = field(default_factory=list)
+    """Its like for the root mean squared error of values, in the data's own units; else empty."""
+    score: str = "accuracy"
+    """What the percentages of `accuracy`, `during` and `final` are: accuracy, or R² of values."""
     format: int = 1
 
     @property
@@ -49,8 +55,13 @@ class Record:
         return asdict(self)
 
 
-def make_record(config: Config, tasks: list[str], results: Results, machine: dict[str, str]) -> Record:
-    """The record of what came out of a config."""
+def make_record(
+    config: Config,
+    tasks: Sequence[Task],
+    results: Results,
+    machine: dict[str, str],
+) -> Record:
+    """The record of what came out of a config for these tasks."""
     times = len(tasks) if config.together else 1
     accuracy = results.accuracy * times
     diagonal = [row[task] for task, row in enumerate(accuracy)]
@@ -61,11 +72,13 @@ def make_record(config: Config, tasks: list[str], results: Results, machine: dic
         seed=config.seed,
         accuracy=accuracy,
         f1=results.f1 * times,
+        error=results.error * times,
+        score=tasks[0].target.score_name,
         during=sum(diagonal) / len(diagonal),
         final=sum(accuracy[-1]) / len(accuracy[-1]),
         seconds=sum(sum(times.values()) for times in results.seconds),
         iterations=results.iterations,
-        tasks=tasks,
+        tasks=[task.name for task in tasks],
         parameters=results.sizes,
         memory=results.memory,
         curves=results.curves,

@@ -116,10 +116,14 @@ class RunFolder:
         )
 
 
+LATER = {"f1", "error", "score"}
+"""Fields that older records lack."""
+
+
 def to_record(data: Any) -> Record:
     """A record from JSON data; raises Damaged where fields are missing or unknown."""
     names = {field.name for field in fields(Record)}
-    needed = {field.name for field in fields(Record) if field.name != "f1"}  # older records lack it
+    needed = names - LATER
     if not isinstance(data, dict) or not needed <= set(data) <= names:
         raise Damaged("it is not a complete record")
     return Record(**data)

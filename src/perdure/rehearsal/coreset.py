@@ -14,11 +14,10 @@ import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
-from perdure.benchmarks.task import Kind
 from perdure.hooks import PhaseContext, PhaseEnd, Step, Term
 from perdure.networks.batch import Batch
 from perdure.networks.layout import Vectors
-from perdure.networks.targets import distillation, negative_log_likelihood
+from perdure.networks.targets import distillation, negative_log_likelihood, units
 from perdure.networks.together import logits_of
 from perdure.options import Strength
 from perdure.rehearsal.rehearsal import Rehearsal, sequences_of, shares
@@ -98,8 +97,7 @@ class CoresetTerm(Term):
             answers = self.answers[task]
             wanted = batch.answers.pack(answers.index_select(0, index.to(answers.device)))
             total = distillation(logits, wanted, batch, self.options.temperature)
-        tokens = int((batch.targets >= 0).sum()) if batch.kind is Kind.TAGS else len(batch)
-        return total / max(tokens, 1)
+        return total / max(units(batch), 1)
 
     def state(self) -> Vectors:
         """The generator that draws samples."""

@@ -18,16 +18,15 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 from torch.nn import functional
 
-from perdure.benchmarks.task import Kind
 from perdure.hooks import PhaseContext, PhaseEnd, Step, Term
-from perdure.networks.batch import Batch, unlabelled
+from perdure.networks.batch import Batch, asking, unlabelled
 from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.cells.cell import CellChoice
 from perdure.networks.initialise import initialise
 from perdure.networks.layout import Axis, Layout, Vectors
 from perdure.networks.network import Network
-from perdure.networks.packing import Packing, pack_lengths, uniform
-from perdure.networks.targets import distillation
+from perdure.networks.packing import Packing, pack_lengths
+from perdure.networks.targets import distillation, units
 from perdure.networks.together import features_of, logits_of
 from perdure.networks.variational import (
     Likelihood,
@@ -264,13 +263,8 @@ class GenerativeTerm(Term):
 
     def _asking(self, task: int, rows: Tensor, packing: Packing) -> Batch:
         """Sequences as a batch without targets, to be answered where the task's own are."""
-        answered = int(self.memory[f"answered.{task}"])
-        if answered == 0:
-            targets = torch.zeros(len(rows), dtype=torch.long, device=rows.device)
-            return Batch(Kind.TAGS, rows, packing, None, packing, targets, True)
-        kind = self.context.formats[task].kind
-        asked = packing.last(answered, rows.device)
-        return Batch(kind, rows, packing, asked, uniform(packing.batch, answered), rows[:0], True)
+        target = self.context.formats[task].target
+        return asking(target, rows, packing, int(self.memory[f"answered.{task}"]))
 
     def _noise(self, rows: int) -> Tensor:
         drawn = torch.randn(rows, self.options.latent, generator=self.generator)
@@ -283,8 +277,7 @@ class GenerativeTerm(Term):
             wanted = logits_of(self.teachers, replayed)
         logits = logits_of(self.context.networks_now(active, replayed), replayed)
         losses = [
-            distillation(logits[task], wanted[task], batch, self.options.temperature)
-            / (len(batch.rows) if batch.kind is Kind.TAGS else len(batch))
+            distillation(logits[task], wanted[task], batch, self.options.temperature) / units(batch)
             for task, batch in replayed.items()
         ]
         return torch.stack(losses).sum()
@@ -328,9 +321,8 @@ class GenerativeTerm(Term):
         memory = dict(self.memory)
         for task, data in end.data.items():
             lengths = torch.tensor([data.x.shape[1]]) if data.lengths is None else data.lengths
-            answered = {Kind.TAGS: 0, Kind.LABEL: 1}.get(data.kind)
             memory[f"lengths.{task}"] = lengths.to(torch.int32)
-            memory[f"answered.{task}"] = torch.tensor(data.y.shape[1] if answered is None else answered)
+            memory[f"answered.{task}"] = torch.tensor(data.target.answered(data.y))
         return memory
 
 

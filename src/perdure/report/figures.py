@@ -34,12 +34,12 @@ def draw_accuracy(record: Record, path: Path) -> None:
     numbers = range(tasks)
     heat.set_xticks(numbers, [str(n + 1) for n in numbers])
     heat.set_yticks(numbers, [str(n + 1) for n in numbers])
-    heat.set(xlabel="tested on task", ylabel="after learning task", title="Accuracy (%)")
+    heat.set(xlabel="tested on task", ylabel="after learning task", title=f"{record.score.capitalize()} (%)")
     figure.colorbar(image, ax=heat, shrink=0.85)
     for task in numbers:
         after = [row[task] for row in record.accuracy][task:]
         course.plot(range(task + 1, tasks + 1), after, marker="o", label=f"task {task + 1}")
-    course.set(xlabel="after learning task", ylabel="accuracy (%)", title="What is kept of each task")
+    course.set(xlabel="after learning task", ylabel=f"{record.score} (%)", title="What is kept of each task")
     course.set_xticks(range(1, tasks + 1))
     lowest = min(min(row) for row in record.accuracy)
     course.set_ylim(min(lowest, 45) - 2, 102)

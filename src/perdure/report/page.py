@@ -74,6 +74,7 @@ def page(records: Sequence[Record], findings: Sequence[Findings], title: str) ->
             methods={name: f"method-{number}" for number, name in enumerate(methods)},
             benchmarks=sorted({record.benchmark for record in records}),
             comparisons=comparisons(records),
+            scores=list(dict.fromkeys(record.score for record in records)),
             versions=_counts([record.versions for record in records]),
             machines=_counts([record.machine for record in records]),
             margin=f"{MARGIN:g}",

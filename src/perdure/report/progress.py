@@ -99,7 +99,8 @@ class Display:
             self.bar.remove_task(self.line)
             self.line = None
         row = " ".join(f"{value:6.2f}" for value in state.accuracy)
-        self.say(f"{_where(state)}: {state.iteration} iterations, {state.seconds:.1f} s; test accuracy {row}")
+        spent = f"{state.iteration} iterations, {state.seconds:.1f} s"
+        self.say(f"{_where(state)}: {spent}; test {state.score} {row}")
         self.spoke = time.monotonic()
 
 

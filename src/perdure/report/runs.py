@@ -12,7 +12,7 @@ from perdure.analysis.statistics import mean_and_sem
 from perdure.options import option_text
 from perdure.records.record import Record
 from perdure.report.charts import Tick, percent_axis
-from perdure.report.numbers import SPACE, duration, points, points_with_error, significant, size, whole
+from perdure.report.numbers import SPACE, duration, plain, points, points_with_error, significant, size, whole
 from perdure.report.reproduce import command_of, option_values
 
 POINTS = 100
@@ -69,7 +69,6 @@ def run_line(identity: str, record: Record) -> Run:
 
 def run_data(record: Record) -> dict[str, Any]:
     """All that the charts and lists of one run need, rounded and thinned."""
-    f1 = getattr(record, "f1", [])
     return {
         "hash": record.hash,
         "benchmark": record.benchmark,
@@ -79,8 +78,10 @@ def run_data(record: Record) -> dict[str, Any]:
         "during": points(record.during),
         "final": points(record.final),
         "forgetting": points(forgetting(record)),
+        "score": record.score,
         "accuracy": _rounded(record.accuracy),
-        **({"f1": _rounded(f1)} if f1 else {}),
+        **({"f1": _rounded(record.f1)} if record.f1 else {}),
+        **({"error": [[plain(value) for value in row] for row in record.error]} if record.error else {}),
         "iterations": record.iterations,
         "curves": thinned(record),
         "timings": [{name: duration(value) for name, value in times.items()} for times in record.timings],
@@ -181,6 +182,8 @@ class Comparison:
     low: float
     high: float
     ticks: list[Tick]
+    score: str
+    """What the percentages are called."""
 
     def place(self, mean: Mean) -> str:
         """Where an accuracy lies on the axis, in percent."""
@@ -203,7 +206,7 @@ def comparisons(records: Sequence[Record]) -> list[Comparison]:
             summaries = _summaries(group)
             low, high, ticks = percent_axis([m.value for one in summaries for m in (one.during, one.final)])
             settings = _distinction(group, list(groups.values()), "benchmark.")
-            result.append(Comparison(benchmark, settings, summaries, low, high, ticks))
+            result.append(Comparison(benchmark, settings, summaries, low, high, ticks, group[0].score))
     return sorted(result, key=lambda one: (-len(one.summaries), one.benchmark))
 
 

@@ -15,16 +15,27 @@ from perdure.paper.pairs import order_summary
 from perdure.records.record import Record
 
 
-def accuracy_table(record: Record) -> Table:
-    """The accuracy matrix: a row for each phase, a column for each task; green is good."""
-    title = f"{record.benchmark}, {record.method}, seed {record.seed}: test accuracy in percent"
+def accuracy_tables(record: Record) -> list[Table]:
+    """The accuracy matrix: a row for each phase, a column for each task; green is good.
+
+    Where answers are values, their error follows as a table like it.
+    """
+    title = f"{record.benchmark}, {record.method}, seed {record.seed}: test"
+    percent = [[Text(f"{value:.2f}", style=_shade(value)) for value in row] for row in record.accuracy]
+    tables = [_matrix(f"{title} {record.score} in percent", percent)]
+    if record.error:
+        plain = [[Text(f"{value:.4g}") for value in row] for row in record.error]
+        tables.append(_matrix(f"{title} error (root mean square, in the units of the data)", plain))
+    return tables
+
+
+def _matrix(title: str, rows: Sequence[Sequence[Text]]) -> Table:
     table = Table(title=title, title_justify="left")
     table.add_column("after task")
-    for task in range(len(record.tasks)):
+    for task in range(len(rows[0])):
         table.add_column(f"task {task + 1}", justify="right")
-    for phase, row in enumerate(record.accuracy):
-        cells = [Text(f"{value:.2f}", style=_shade(value)) for value in row]
-        table.add_row(str(phase + 1), *cells)
+    for phase, row in enumerate(rows):
+        table.add_row(str(phase + 1), *row)
     return table
 
 
@@ -39,7 +50,12 @@ def summary(records: Sequence[Record]) -> str:
         mean, sem = mean_and_sem([getattr(record, name) for record in records])
         parts.append(f"{name} {mean:.2f}" + ("" if sem is None else f" ± {sem:.2f}"))
     count = f" (n = {len(records)}, mean ± SEM)" if len(records) > 1 else ""
-    return ", ".join(parts) + " %" + count
+    return ", ".join(parts) + " %" + _unusual(records[0]) + count
+
+
+def _unusual(record: Record) -> str:
+    """What the percentages are, where they are no accuracies."""
+    return "" if record.score == Record.score else f" {record.score}"
 
 
 def list_table(records: Sequence[Record]) -> Table:
@@ -55,8 +71,8 @@ def list_table(records: Sequence[Record]) -> Table:
             record.benchmark,
             record.method,
             str(record.seed),
-            f"{record.during:.2f}",
-            f"{record.final:.2f}",
+            f"{record.during:.2f}{_unusual(record)}",
+            f"{record.final:.2f}{_unusual(record)}",
             f"{record.seconds:.0f}",
         )
     return table

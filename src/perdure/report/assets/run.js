@@ -26,9 +26,14 @@ function termColours(names) {
   }));
 }
 
-/** The lowest ten that all matrices of a benchmark lie above: their heat maps share one scale. */
-function lowestOf(benchmark, measure) {
-  const values = Object.values(data.runs).filter((run) => run.benchmark === benchmark)
+/** What a run's percentages are called, at the beginning of a title. */
+function scoreTitle(run) {
+  return run.score[0].toUpperCase() + run.score.slice(1);
+}
+
+/** The lowest ten that all matrices like a run's lie above: their heat maps share one scale. */
+function lowestOf({ benchmark, score }, measure) {
+  const values = Object.values(data.runs).filter((run) => run.benchmark === benchmark && run.score === score)
     .flatMap((run) => (run[measure] ?? []).flat()).filter((value) => value !== null);
   return Math.min(90, 10 * Math.floor(values.reduce((least, value) => Math.min(least, value), 100) / 10));
 }
@@ -39,7 +44,7 @@ function panel(title, note, content, wide = false) {
 }
 
 function heatPanel(run, measure, name) {
-  const low = lowestOf(run.benchmark, measure);
+  const low = lowestOf(run, measure);
   const joint = run.iterations.length === 1 && run.tasks.length > 1 ? " All tasks were learnt at once, so all rows are the same." : "";
   return panel(name, `Row: after learning a task. Column: tested on a task. Outlined: right after it was learnt.${joint}`, [
     heatMap(run[measure], run.tasks, low, name),
@@ -63,15 +68,15 @@ function keptPanel(run) {
   });
   if (count > 1) series.push({ name: "mean of the learnt", values: mean, colour: "var(--ink)", dashed: true, bold: true });
   const chart = lineChart({
-    label: `Accuracy of each task after each phase; at the end ${run.final} % on average`,
+    label: `${scoreTitle(run)} of each task after each phase; at the end ${run.final} % on average`,
     x: places.map((place) => place + 1), xTicks: places.map((place) => place + 1), xName: "after learning task",
     series, marks: true, unit: " %", low: Math.min(90, 10 * Math.floor(Math.min(100, ...learnt) / 10)), high: 100,
     titleAt: (place) => `After task ${place + 1} (${run.tasks[place]})`,
   });
   const ramp = element("div", { class: "gradient", "aria-hidden": "true" },
     element("span", { text: "task 1" }), element("i", { class: "tasks" }), element("span", { text: `task ${count}` }));
-  return panel("What is kept of each task", "Accuracy on each task from when it was learnt on, in percent.",
-    count >= DENSE ? [chart, ramp] : chart, Boolean(run.f1));
+  return panel("What is kept of each task", `${scoreTitle(run)} on each task from when it was learnt on, in percent.`,
+    count >= DENSE ? [chart, ramp] : chart, Boolean(run.f1 || run.error));
 }
 
 /** Where each phase begins and ends along the iterations. */
@@ -111,8 +116,8 @@ function lossPanel(run) {
 
 function validationPanel(run) {
   if (!run.curves.values["val accuracy"]) return [];
-  return [panel("Validation accuracy", "On the task being learnt, in percent.",
-    curveChart(run, ["val accuracy"], { label: "Validation accuracy over all iterations", unit: " %", high: 100 }), true)];
+  return [panel(`Validation ${run.score}`, "On the task being learnt, in percent.",
+    curveChart(run, ["val accuracy"], { label: `Validation ${run.score} over all iterations`, unit: " %", high: 100 }), true)];
 }
 
 function pairs(list) {
@@ -125,15 +130,28 @@ function listPanel(run) {
   return panel("Settings", "Every option of the run, by section.", element("div", { class: "lists" }, ...lists), true);
 }
 
+/** A table whose first column names its rows. */
+function plainTable(name, head, lines) {
+  const cells = (row, kind) => row.map((text, place) => element(place ? kind : "th", { text, class: place ? "number" : "short", scope: place ? null : "row" }));
+  return element("div", { class: "frame", tabindex: 0, role: "region", "aria-label": name },
+    element("table", {}, element("thead", {}, element("tr", {}, ...cells(head, "th"))),
+      element("tbody", {}, ...lines.map((line) => element("tr", {}, ...cells(line, "td"))))));
+}
+
+/** How far answers are off, where they are numbers. */
+function errorPanel(run) {
+  if (!run.error) return [];
+  const lines = run.error.map((row, phase) => [`task ${phase + 1}`, ...row]);
+  return [panel("Error", "Root mean square of answer minus target, in the units of the data. Row: after learning a task. Column: tested on a task.",
+    plainTable("Error", ["after", ...run.tasks.map((_, task) => `task ${task + 1}`)], lines))];
+}
+
 /** Iterations and times of each phase. */
 function timePanel(run) {
   const names = [...new Set(run.timings.flatMap((times) => Object.keys(times)))];
-  const cells = (row, kind) => row.map((text, place) => element(place ? kind : "th", { text, class: place ? "number" : "short", scope: place ? null : "row" }));
   const lines = phaseBounds(run).map(({ name }, place) =>
     [name, String(run.iterations[place]), ...names.map((part) => run.timings[place]?.[part] ?? "–")]);
-  return panel("Time of each phase", "Training, what the method does after a task, and testing.", element("div", { class: "frame", tabindex: 0, role: "region", "aria-label": "Time of each phase" },
-    element("table", {}, element("thead", {}, element("tr", {}, ...cells(["phase", "iterations", ...names], "th"))),
-      element("tbody", {}, ...lines.map((line) => element("tr", {}, ...cells(line, "td")))))), true);
+  return panel("Time of each phase", "Training, what the method does after a task, and testing.", plainTable("Time of each phase", ["phase", "iterations", ...names], lines), true);
 }
 
 function commandPanel(run) {
@@ -157,7 +175,7 @@ function showRun(id) {
   shownRun.id = id;
   const f1 = run.f1 ? [heatPanel(run, "f1", "Weighted F1")] : [];
   document.getElementById("detail-body").replaceChildren(headline(run), element("div", { class: "panels" },
-    heatPanel(run, "accuracy", "Accuracy"), ...f1, keptPanel(run), ...lossPanel(run), ...validationPanel(run), commandPanel(run), listPanel(run), timePanel(run)));
+    heatPanel(run, "accuracy", scoreTitle(run)), ...f1, ...errorPanel(run), keptPanel(run), ...lossPanel(run), ...validationPanel(run), commandPanel(run), listPanel(run), timePanel(run)));
   document.getElementById("chosen-run").value = id;
   document.querySelectorAll("#runs-table tr[aria-current]").forEach((row) => row.removeAttribute("aria-current"));
   document.getElementById(id).setAttribute("aria-current", "true");

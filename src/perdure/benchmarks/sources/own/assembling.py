@@ -1,4 +1,4 @@
-"""From parts to tasks: one kind of target for all, classes as outputs, and splits where none are given."""
+"""From parts to tasks: one target for all, classes as outputs, and splits where none are given."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from perdure.benchmarks.sources.own.drawing import draw
 from perdure.benchmarks.sources.own.kinds import decide, of_kind
 from perdure.benchmarks.sources.own.labels import Classes, classes_of, outputs_of
 from perdure.benchmarks.sources.own.parts import SPLITS, Faults, Label, Part
-from perdure.benchmarks.task import Array, Kind, Sequences, Task
+from perdure.benchmarks.sources.own.values import check_varied, standardised
+from perdure.benchmarks.task import Array, Sequences, Task
 from perdure.errors import PerdureError
+from perdure.targets.target import Target
+from perdure.targets.value import Value
 
 
 @dataclass(frozen=True)
 class Rules:
     """How parts become tasks; the benchmark `arrays` has options of these names."""
 
-    kind: Kind | None = None
+    target: Target | None = None
     """What is asked; None: what the targets look like."""
     shared: bool = False
     """Whether a class is the same output in all tasks."""
@@ -45,35 +48,39 @@ class _Coded:
     rows: Array
     lengths: Array
     targets: Array
-    """[N], [N, P, outputs], or [S] for tags."""
+    """[N], [N, P, outputs], [N, outputs], or [S] for tags."""
 
-    def take(self, index: Array, kind: Kind) -> _Coded:
+    def take(self, index: Array, target: Target) -> _Coded:
         """Some of the sequences."""
         chosen = np.zeros(len(self.lengths), dtype=bool)
         chosen[index] = True
         rows = np.repeat(chosen, self.lengths)
-        targets = self.targets[rows if kind is Kind.TAGS else chosen]
+        targets = self.targets[rows if target.everywhere else chosen]
         return _Coded(self.rows[rows], self.lengths[chosen], targets)
 
 
 def assemble(found: Mapping[str, Sequence[Part]], rules: Rules, faults: Faults) -> list[Assembled]:
     """The tasks that have no fault; what is wrong with the others is told."""
     parts = [part for some in found.values() for part in some]
-    kind = decide(parts, rules.kind, faults) if parts else None
-    if kind is None:
+    target = decide(parts, rules.target, faults) if parts else None
+    if target is None:
         return []
     decided: dict[str, list[Part]] = {}
     for name, some in found.items():
         with faults.gathering():
             for part in some:
                 _check_features(part, parts[0])
-            decided[name] = [of_kind(part, kind) for part in some]
+            decided[name] = [of_kind(part, target) for part in some]
     everywhere = [part for some in decided.values() for part in some]
     tasks = []
     for name, some in decided.items():
         if some:
             with faults.gathering():
-                tasks.append(_task(name, some, everywhere if rules.shared else some, rules))
+                tasks.append(_task(name, some, target, everywhere if rules.shared else some, rules))
+    if tasks and target == Value():
+        with faults.gathering():
+            scaled = standardised([each.task for each in tasks], shared=rules.shared)
+            tasks = [replace(each, task=task) for each, task in zip(tasks, scaled, strict=True)]
     return _standardised(tasks) if rules.standardise and tasks else tasks
 
 
@@ -110,50 +117,53 @@ def _check_features(part: Part, first: Part) -> None:
         raise PerdureError(f"'{part.where}' and '{first.where}': either all tasks have a table, or none.")
 
 
-def _task(name: str, parts: Sequence[Part], known: Sequence[Part], rules: Rules) -> Assembled:
+def _task(name: str, parts: Sequence[Part], target: Target, known: Sequence[Part], rules: Rules) -> Assembled:
     """One task; `known` are the parts whose classes count."""
-    kind = parts[0].kind or Kind.LABEL
     training = [part for part in parts if part.split in (None, "train")]
     if not training:
         raise PerdureError(f"'{parts[0].where}' has no training sequences; a task needs some.")
-    if kind is Kind.PATTERN:
-        classes = Classes(tuple(str(output) for output in range(training[0].targets.shape[2])), ())
-    else:
+    if target.categorical:
         classes = classes_of(known)
+    else:
+        classes = Classes(tuple(str(output) for output in range(training[0].targets.shape[-1])), ())
     groups = {split: [part for part in parts if part.split == split] for split in ("val", "test")}
-    coded = {split: _join(some, classes) for split, some in groups.items() if some}
-    whole = _join(training, classes)
-    _check_balance(training[0], whole, classes, kind)
+    coded = {split: _join(some, target, classes) for split, some in groups.items() if some}
+    whole = _join(training, target, classes)
+    _check_balance(training[0], whole, classes, target)
     missing = {split: getattr(rules, f"{split}_fraction") for split in ("val", "test") if split not in coded}
-    by = whole.targets if kind is Kind.LABEL else np.zeros(len(whole.lengths), dtype=np.int64)
+    stratified = target.categorical and not target.everywhere
+    by = whole.targets if stratified else np.zeros(len(whole.lengths), dtype=np.int64)
     for split, index in draw(by, missing, rules.data_seed, training[0].where).items():
-        coded[split] = whole.take(index, kind)
+        coded[split] = whole.take(index, target)
     table = _table(parts)
-    splits = {split: _padded(coded[split], kind, table) for split in SPLITS}
+    splits = {split: _padded(coded[split], target, table) for split in SPLITS}
     return Assembled(Task(name=name, outputs=len(classes.texts), **splits), classes.names, tuple(missing))
 
 
-def _join(parts: Sequence[Part], classes: Classes) -> _Coded:
+def _join(parts: Sequence[Part], target: Target, classes: Classes) -> _Coded:
     """Parts of one split as one."""
     targets = []
     for part in parts:
-        if part.kind is not Kind.PATTERN:
+        wanted = (*parts[0].targets.shape[1:-1], len(classes.texts))
+        if target.categorical:
             targets.append(outputs_of(part, classes))
-        elif part.targets.shape[1:] == (parts[0].targets.shape[1], len(classes.texts)):
+        elif part.targets.shape[1:] == wanted:
             targets.append(part.targets)
         else:
             raise PerdureError(
-                f"'{part.where}': y has shape {part.targets.shape}; a task's patterns must all have "
-                f"{parts[0].targets.shape[1]} steps and {len(classes.texts)} outputs."
+                f"'{part.where}': y has shape {part.targets.shape}; all of a task's must be "
+                f"[N, {', '.join(str(size) for size in wanted)}]."
             )
     rows = np.concatenate([part.rows for part in parts])
     return _Coded(rows, np.concatenate([part.lengths for part in parts]), np.concatenate(targets))
 
 
-def _check_balance(part: Part, whole: _Coded, classes: Classes, kind: Kind) -> None:
+def _check_balance(part: Part, whole: _Coded, classes: Classes, target: Target) -> None:
     """There must be something to tell apart."""
-    seen = np.unique(whole.targets[whole.targets >= 0])
-    if kind is not Kind.PATTERN and len(seen) < 2:
+    if target == Value():
+        check_varied(part, whole.targets)
+    seen = np.unique(whole.targets[target.asked(whole.targets)])
+    if target.categorical and len(seen) < 2:
         only = f"the class '{classes.texts[seen[0]]}' only" if len(seen) else "no class at all"
         raise PerdureError(f"'{part.where}' has {only} in its training sequences; at least two are needed.")
 
@@ -173,14 +183,14 @@ def _scaling(rows: Array) -> tuple[Array, Array]:
     return rows.mean(axis=0, dtype=np.float64).astype(np.float32), factor.astype(np.float32)
 
 
-def _padded(coded: _Coded, kind: Kind, table: Array | None) -> Sequences:
+def _padded(coded: _Coded, target: Target, table: Array | None) -> Sequences:
     """Sequences of one array, zero beyond their ends."""
     count, steps = len(coded.lengths), int(coded.lengths.max())
     inside = np.arange(steps) < coded.lengths[:, None]
     x = np.zeros((count, steps, *coded.rows.shape[1:]), dtype=coded.rows.dtype)
     x[inside] = coded.rows
     y = coded.targets
-    if kind is Kind.TAGS:
+    if target.everywhere:
         y = np.full((count, steps), -1, dtype=np.int64)
         y[inside] = coded.targets
-    return Sequences(kind, x, y, coded.lengths, table)
+    return Sequences(target, x, y, coded.lengths, table)

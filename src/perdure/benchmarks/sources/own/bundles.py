@@ -2,8 +2,9 @@
 
 `x` is [N, T, F] (with `lengths` [N] where sequences end earlier), or the rows [sum of lengths, F] of all
 sequences one after the other. `y` is [N] (a class a sequence), one class a step (shaped as the steps of x),
-or [N, P, outputs] bits. Names may end in _train, _val and _test. If wanted: `split` [N], `classes` (all of
-them, in the order of the outputs), `table` [V, F] (x then holds its row numbers, without the axis F).
+[N, P, outputs] bits, or [N] or [N, outputs] floating-point values. Names may end in _train, _val and _test.
+If wanted: `split` [N], `classes` (all of them, in the order of the outputs), `table` [V, F] (x then holds
+its row numbers, without the axis F).
 """
 
 from __future__ import annotations
@@ -17,8 +18,13 @@ import numpy as np
 
 from perdure.benchmarks.sources.archives import npy, npz
 from perdure.benchmarks.sources.own.parts import SPLITS, Faults, Label, Part, check_numbers, compact
-from perdure.benchmarks.task import Array, Kind
+from perdure.benchmarks.task import Array
 from perdure.errors import PerdureError, unknown
+from perdure.targets.bits import Bits
+from perdure.targets.label import Label as LabelTarget
+from perdure.targets.tags import Tags
+from perdure.targets.target import Target
+from perdure.targets.value import Value
 
 PER_SPLIT = ("x", "y", "lengths")
 """Arrays whose names may end in a split."""
@@ -105,7 +111,7 @@ def _part(given: _Named, shared: _Shared, split: str | None) -> Part:
     lengths = _lengths(given, x, flat)
     inside = None if flat else np.arange(x.shape[1]) < lengths[:, None]
     rows = x if inside is None else x[inside]
-    kind, targets = _targets(given, y, lengths, inside)
+    target, targets, doubt = _targets(given, y, lengths, inside)
 
     def place(row: int) -> str:
         if inside is None:
@@ -118,7 +124,16 @@ def _part(given: _Named, shared: _Shared, split: str | None) -> Part:
     else:
         _check_numbers_of_rows(given, rows, len(shared.table), place)
     return Part(
-        given.where, split, rows, lengths, targets, kind, place, table=shared.table, classes=shared.classes
+        given.where,
+        split,
+        rows,
+        lengths,
+        targets,
+        target,
+        place,
+        table=shared.table,
+        classes=shared.classes,
+        doubt=doubt,
     )
 
 
@@ -127,13 +142,10 @@ def _check_dtypes(given: _Named, x: Array, y: Array, table: Array | None) -> Non
     if x.dtype.kind not in allowed:
         wanted = "numbers" if table is None else "whole numbers, since there is a table"
         raise given.fault("x", f"is of type {x.dtype}; it must hold {wanted}")
-    if y.dtype.kind == "f":
+    if y.dtype.kind not in "biuUf":
         raise given.fault(
-            "y",
-            f"is of type {y.dtype}; classes are whole numbers or texts (y.astype(int), if they are whole)",
+            "y", f"is of type {y.dtype}; classes are whole numbers or texts, values are numbers"
         )
-    if y.dtype.kind not in "biuU":
-        raise given.fault("y", f"is of type {y.dtype}; classes are whole numbers or texts")
 
 
 def _lengths(given: _Named, x: Array, flat: bool) -> Array:
@@ -165,23 +177,52 @@ def _lengths(given: _Named, x: Array, flat: bool) -> Array:
     return lengths
 
 
-def _targets(given: _Named, y: Array, lengths: Array, inside: Array | None) -> tuple[Kind, Array]:
-    """What kind of target the shape of y says, and the targets as a part has them."""
+def _targets(given: _Named, y: Array, lengths: Array, inside: Array | None) -> tuple[Target, Array, str]:
+    """The target that the type and shape of y say, y as a part has it, and why it may be meant otherwise."""
+    if y.dtype.kind == "f":
+        return Value(), *_values(given, y, lengths, inside)
     count, total = len(lengths), int(lengths.sum())
     if y.shape == (count,):
-        return Kind.LABEL, y
+        return LabelTarget(), y, ""
     if inside is None and y.shape == (total,):
-        return Kind.TAGS, y
+        return Tags(), y, ""
     if inside is not None and y.shape == inside.shape:
-        return Kind.TAGS, y[inside]
+        return Tags(), y[inside], ""
     if y.ndim == 3 and len(y) == count and y.size:
-        return Kind.PATTERN, _bits(given, y, lengths)
+        return Bits(), _bits(given, y, lengths), ""
     steps = f"[{total}]" if inside is None else f"[{count}, {inside.shape[1]}]"
     raise given.fault(
         "y",
         f"has shape {y.shape}; it must be [{count}] (a class a sequence), {steps} (a class a step) or "
         f"[{count}, P, outputs] (bits)",
     )
+
+
+def _values(given: _Named, y: Array, lengths: Array, inside: Array | None) -> tuple[Array, str]:
+    """Values [N, outputs], and why they may be meant as something else."""
+    count = len(lengths)
+    if y.shape[:1] != (count,) or y.ndim > 2 or not y.size:
+        raise given.fault(
+            "y",
+            f"is {y.dtype} {y.shape}; values are asked at the last step of a sequence, so they must be "
+            f"[{count}] or [{count}, outputs] (classes and bits: y.astype(int), if they are whole)",
+        )
+    values: Array = y.reshape(count, -1).astype(np.float64)
+    if np.isinf(values).any():
+        first = int(np.flatnonzero(np.isinf(values).any(axis=1))[0])
+        raise given.fault("y", f"[{first}] is infinite; values must be finite (NaN: not asked)")
+    doubt = ""
+    if not (values % 1 > 0).any():
+        doubt = (
+            f"'{given.where}': {given.name('y')} is of type {y.dtype}, but all its numbers are whole; give "
+            f"y.astype(int) if they are classes, or --benchmark.kind value if they are values."
+        )
+    elif inside is not None and y.shape == inside.shape and y.shape[1] > 1:
+        doubt = (
+            f"'{given.where}': {given.name('y')} has a number for each step of x, but values are asked at "
+            f"the last step only; give --benchmark.kind value if these are its {y.shape[1]} outputs."
+        )
+    return values, doubt
 
 
 def _bits(given: _Named, y: Array, lengths: Array) -> Array:

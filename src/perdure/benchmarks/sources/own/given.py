@@ -89,12 +89,16 @@ def _check_widths(where: str, steps: Sequence[Array]) -> None:
 
 
 def _targets(where: str, y: Any, steps: Sequence[Array]) -> Array:
-    """Targets of a list of sequences: classes [N], tags one after the other [S], or bits [N, P, outputs]."""
+    """Targets of a list of sequences: classes [N], values [N, outputs], tags in a row [S], or bits.
+
+    The targets of one sequence are an array of numbers where they are values, of whole numbers where tags.
+    """
     y = plain(y)
     if len(y) != len(steps):
         raise PerdureError(f"'{where}' has {len(steps)} sequences, but {len(y)} targets; one each is needed.")
     each = [np.asarray(plain(target)) for target in y]
-    if each[0].ndim != 1:
+    by_step = all(one.shape == (len(sequence),) for one, sequence in zip(each, steps, strict=True))
+    if each[0].ndim != 1 or (each[0].dtype.kind == "f" and not by_step):
         return _classes(where, each)
     for number, (tags, sequence) in enumerate(zip(each, steps, strict=True)):
         if tags.shape != (len(sequence),):

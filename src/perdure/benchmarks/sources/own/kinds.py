@@ -1,4 +1,4 @@
-"""Which kind of target parts have: arrays say it by their shape, tables by whether labels change."""
+"""What parts ask for: arrays say it by their shape and type, tables by labels and whether these change."""
 
 from __future__ import annotations
 
@@ -8,63 +8,99 @@ from dataclasses import replace
 import numpy as np
 
 from perdure.benchmarks.sources.own.parts import Faults, Part
-from perdure.benchmarks.task import Array, Kind
+from perdure.benchmarks.sources.own.values import as_values, number_of
+from perdure.benchmarks.task import Array
 from perdure.errors import PerdureError
+from perdure.targets.bits import Bits
+from perdure.targets.label import Label
+from perdure.targets.tags import Tags
+from perdure.targets.target import Target
+from perdure.targets.value import Value
 
 
-def decide(parts: Sequence[Part], asked: Kind | None, faults: Faults) -> Kind | None:
-    """The kind of all tasks; None where parts do not agree, or none can be had, which is told."""
+def decide(parts: Sequence[Part], asked: Target | None, faults: Faults) -> Target | None:
+    """The target of all tasks; None where parts do not agree, or none can be had, which is told."""
     with faults.gathering():
-        tables = [part for part in parts if part.kind is None]
-        if asked is Kind.PATTERN and tables:
+        tables = [part for part in parts if part.target is None]
+        if asked == Bits() and tables:
             raise PerdureError(
-                f"'{tables[0].where}': a table cannot hold patterns; give arrays with y as [N, P, outputs]."
+                f"'{tables[0].where}': a table cannot hold bits; give arrays with y as [N, P, outputs]."
             )
-        kinds = {part.kind: part for part in reversed(parts) if part.kind is not None}
+        found = {part.target: part for part in reversed(parts) if part.target is not None}
         if tables and asked is None:
-            kinds.setdefault(_of_tables(tables), tables[0])
-        for kind, part in kinds.items():
-            if asked is not None and kind is not asked:
+            found.setdefault(_of_tables(tables), tables[0])
+        for target, part in found.items():
+            if asked is not None and target != asked and not _can_be(part, asked):
                 raise PerdureError(
-                    f"'{part.where}' has targets of kind {kind}, but --benchmark.kind {asked} is given; "
-                    f"the shape of y must fit it."
+                    f"'{part.where}' has targets of kind {target.name}, but --benchmark.kind {asked.name} is "
+                    f"given; the shape and type of y must fit it."
                 )
-        if len(kinds) > 1:
-            (one, first), (other, second) = list(kinds.items())[:2]
+        if asked is not None:
+            return asked
+        if len(found) > 1:
+            (one, first), (other, second) = list(found.items())[:2]
             raise PerdureError(
-                f"'{second.where}' has targets of kind {other}, but '{first.where}' of kind {one}; all tasks "
-                f"need the same."
+                f"'{second.where}' has targets of kind {other.name}, but '{first.where}' of kind {one.name}; "
+                f"all tasks need the same."
             )
-        return asked or next(iter(kinds))
+        _check_doubts(parts)
+        return next(iter(found))
     return None
 
 
-def of_kind(part: Part, kind: Kind) -> Part:
-    """A part whose kind is decided: of tables that ask for labels, one label a sequence."""
-    if part.kind is not None:
-        return part
-    if kind is Kind.TAGS:
-        return replace(part, kind=kind)
-    rows = _changing_rows(part)
-    if len(rows):
-        raise PerdureError(_changed(part, int(rows[0])) + "; a sequence has one label.")
-    return replace(part, kind=kind, targets=part.targets[part.starts])
+def of_kind(part: Part, target: Target) -> Part:
+    """A part whose target is decided: of tables that ask for one label or value a sequence, that one."""
+    if part.target is None and not target.everywhere:
+        rows = _changing_rows(part)
+        if len(rows):
+            raise PerdureError(_changed(part, int(rows[0])) + "; a sequence has one label.")
+        part = replace(part, targets=part.targets[part.starts])
+    part = replace(part, target=target)
+    return as_values(part) if target == Value() else part
 
 
-def _of_tables(parts: Sequence[Part]) -> Kind:
-    """Labels if they change within no sequence, tags if they do in at least half; else it must be said."""
+def _can_be(part: Part, asked: Target) -> bool:
+    """Whether targets of one kind can be understood as another: one number a sequence as its value."""
+    return asked == Value() and part.target == Label()
+
+
+def _check_doubts(parts: Sequence[Part]) -> None:
+    """Raise a helpful error where every part may be meant otherwise; one that is certain decides for all."""
+    doubts = [part.doubt for part in parts]
+    if all(doubts):
+        raise PerdureError(doubts[0])
+
+
+def _of_tables(parts: Sequence[Part]) -> Target:
+    """Labels if they change within no sequence, tags if they do in at least half; else it must be said.
+
+    Labels that are all numbers, and not all whole, are values.
+    """
     changing = [_changing_rows(part) for part in parts]
     count = sum(_sequences_of(part, rows) for part, rows in zip(parts, changing, strict=True))
     longer = sum(int((part.lengths > 1).sum()) for part in parts)
+    numbers = _hold_numbers(parts)
     if count == 0:
-        return Kind.LABEL
-    if 2 * count >= longer:
-        return Kind.TAGS
+        return Value() if numbers else Label()
     part, rows = next((part, rows) for part, rows in zip(parts, changing, strict=True) if len(rows))
+    if numbers:
+        raise PerdureError(
+            f"{_changed(part, int(rows[0]))}, but values are asked at the last step only; give each sequence "
+            f"one, or say --benchmark.kind tags if these are classes."
+        )
+    if 2 * count >= longer:
+        return Tags()
     raise PerdureError(
         f"{_changed(part, int(rows[0]))}, as in {count} of {longer} sequences; correct it, or say "
         f"--benchmark.kind tags if each step has a class of its own."
     )
+
+
+def _hold_numbers(parts: Sequence[Part]) -> bool:
+    """Whether all labels are numbers, and some of them not whole."""
+    texts = {str(text) for part in parts for text in np.unique(part.targets).tolist()} - {""}
+    numbers = [number_of(text) for text in texts]
+    return None not in numbers and any(number is not None and number % 1 > 0 for number in numbers)
 
 
 def _changing_rows(part: Part) -> Array:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from perdure.benchmarks.sources.own.parts import Label, Part
-from perdure.benchmarks.task import Array, Kind
+from perdure.benchmarks.task import Array
 from perdure.errors import PerdureError
 
 NOT_ASKED = ("", "-1")
@@ -41,7 +41,7 @@ def classes_of(parts: Sequence[Part]) -> Classes:
         raise PerdureError(
             f"'{second.where}' lists other classes than '{first.where}'; they must be the same."
         )
-    tags = any(part.kind is Kind.TAGS for part in parts)
+    tags = any(part.target is not None and part.target.everywhere for part in parts)
     if listed:
         texts = tuple(str(label) for label in next(iter(listed)))
         return Classes(texts, tuple(text for text in NOT_ASKED if text not in texts))
@@ -70,7 +70,8 @@ def outputs_of(part: Part, classes: Classes) -> Array:
     strange = [place for place, text in enumerate(texts) if text not in number]
     if strange:
         first = int(np.flatnonzero(np.isin(inverse, strange))[0])
-        row = first if part.kind is Kind.TAGS else int(part.starts[first])
+        tags = part.target is not None and part.target.everywhere
+        row = first if tags else int(part.starts[first])
         raise PerdureError(f"'{part.where}', {part.place(row)}: {_strange(texts[inverse[first]], classes)}")
     codes = np.array([number[text] for text in texts], dtype=np.int64)
     return codes[inverse.reshape(part.targets.shape)]

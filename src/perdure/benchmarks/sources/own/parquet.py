@@ -62,13 +62,14 @@ def read_parquet(path: Path, split: str | None, faults: Faults) -> list[Part]:
 
 
 def _written(path: Path, name: str, column: Any) -> list[str]:
-    """A column of texts or whole numbers, as they would stand in a csv file; what is missing is empty."""
+    """A column of texts or numbers, as they would stand in a csv file; what is missing is empty."""
     values = column.to_pylist()
-    odd = [row for row, value in enumerate(values) if not isinstance(value, (str, int, type(None)))]
+    known: tuple[type, ...] = (str, int, type(None), *((float,) if name == LABEL else ()))
+    odd = [row for row, value in enumerate(values) if not isinstance(value, known)]
     if odd:
         raise PerdureError(
             f"'{path}', row {odd[0] + 1}: column '{name}' holds {values[odd[0]]!r}; it must hold texts or "
-            f"whole numbers."
+            f"{'' if name == LABEL else 'whole '}numbers."
         )
     return ["" if value is None else str(value) for value in values]
 

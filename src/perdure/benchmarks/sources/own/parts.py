@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from perdure.benchmarks.task import Array, Kind
+from perdure.benchmarks.task import Array
 from perdure.errors import PerdureError
+from perdure.targets.target import Target
 
 SPLITS = ("train", "val", "test")
 """The names of the splits, in files as in arrays."""
@@ -66,7 +67,7 @@ class Part:
     """N sequences of one file (or of Python objects) that belong to one split.
 
     rows [S, F] are the steps of all sequences, one after the other; or [S], row numbers of the table.
-    targets are as they were written: [N] classes, [S] classes, or [N, P, outputs] bits.
+    targets are as they were written: [N] classes, [S] classes, [N, P, outputs] bits, or [N, outputs] numbers.
     """
 
     where: str
@@ -76,8 +77,8 @@ class Part:
     rows: Array
     lengths: Array
     targets: Array
-    kind: Kind | None
-    """What the shape of the targets says; None: a class for each step, which may be the same at all."""
+    target: Target | None
+    """What their shape and type say; None: a text for each step, which may be the same at all."""
     place: Callable[[int], str]
     """What errors call the flat row of this number."""
     names: tuple[str, ...] | None = None
@@ -85,6 +86,8 @@ class Part:
     table: Array | None = None
     classes: tuple[Label, ...] | None = None
     """All classes in the order of the outputs, where the file lists them."""
+    doubt: str = ""
+    """Why the targets may be meant otherwise, and what to do, if nobody says what is asked."""
 
     def __len__(self) -> int:
         """The number of sequences."""
@@ -104,7 +107,7 @@ class Part:
     def take(self, index: Array, split: str | None) -> Part:
         """Some of the sequences, as a part of a split."""
         flat = flat_rows(self.starts[index], self.lengths[index])
-        per_step = self.kind in (Kind.TAGS, None)
+        per_step = self.target is None or self.target.everywhere
         return replace(
             self,
             split=split,

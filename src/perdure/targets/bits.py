@@ -1,0 +1,101 @@
+"""Bits at the last P valid steps: y is [N, P, outputs] of 0 and 1, -1 where not asked (SM, Eq. nll:copy)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from perdure.targets.confusion import confusion, integer_fault, judged
+from perdure.targets.target import Array, Judged, Target, Y
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Bits(Target):
+    """A logit z for each bit: p(1) = s(z)."""
+
+    name: ClassVar[str] = "bits"
+    recalled: ClassVar[bool] = True
+
+    def fault(self, y: Array, lengths: Array, steps: int, outputs: int) -> str | None:
+        """What is wrong with y [N, P, outputs], if anything."""
+        shape = (len(lengths), y.shape[1] if y.ndim > 1 else -1, outputs)
+        if y.shape != shape:
+            return f"y of kind '{self.name}' must have shape {shape}, but has {y.shape}"
+        if y.shape[1] > lengths.min():
+            return f"bits of {y.shape[1]} steps do not fit in a sequence of {lengths.min()}"
+        return integer_fault(y, 1)
+
+    def contents(self, y: Array, names: Sequence[Any]) -> dict[str, Any]:
+        """How often each bit is 1."""
+        return {
+            str(name): count for name, count in zip(names, (y == 1).sum(axis=(0, 1)).tolist(), strict=True)
+        }
+
+    def answered(self, y: Array | Tensor) -> int:
+        """The P steps of the pattern."""
+        return int(y.shape[1])
+
+    def by_step(self, y: Y) -> Y:
+        """As it is."""
+        return y
+
+    def asked(self, y: Y) -> Y:
+        """All but -1."""
+        return y >= 0
+
+    def targets(self, rows: Tensor, mask: Tensor | None, dtype: torch.dtype) -> Tensor:
+        """Bits as floating point [M, outputs]."""
+        return rows.to(dtype) if mask is None else rows.to(dtype).masked_fill(~mask, 0)
+
+    def negative_log_likelihood(self, logits: Tensor, targets: Tensor, mask: Tensor | None) -> Tensor:
+        """Sum of -y log s(z) - (1 - y) log(1 - s(z))."""
+        from torch.nn import functional
+
+        # The same as softplus(z) - y z: two passes instead of six.
+        losses = functional.softplus(logits) - targets * logits
+        return losses.sum() if mask is None else losses[mask].sum()
+
+    def score(self, logits: Tensor, targets: Tensor, mask: Tensor | None) -> Tensor:
+        """Prediction minus target: s(z) - y."""
+        score = logits.sigmoid() - targets
+        return score if mask is None else score * mask
+
+    def exact_scores(self, logits: Tensor, mask: Tensor | None) -> Iterator[Tensor]:
+        """One for each bit: the expected square is p (1 - p) (dz/dpsi)^2, and bits are independent."""
+        for output in range(logits.shape[1]):
+            chance = logits[:, output].sigmoid()
+            cotangent = logits.new_zeros(logits.shape)
+            cotangent[:, output] = (chance * (1 - chance)).sqrt()
+            if mask is not None:
+                cotangent[:, output] *= mask[:, output]
+            yield cotangent
+
+    def draw(self, logits: Tensor, generator: torch.Generator) -> Tensor:
+        """Each bit 1 with probability s(z)."""
+        import torch
+
+        chance = torch.rand(logits.shape, generator=generator, dtype=logits.dtype)
+        return (chance.to(logits.device) < logits.sigmoid()).to(logits.dtype)
+
+    def distillation(
+        self, logits: Tensor, teacher: Tensor, mask: Tensor | None, temperature: float
+    ) -> Tensor:
+        """T^2 BCE(s(z/T), s(teacher/T)) (Hinton et al.)."""
+        from torch.nn import functional
+
+        soft, hot = logits / temperature, teacher / temperature
+        losses = functional.softplus(soft) - hot.sigmoid() * soft
+        return (losses if mask is None else losses[mask]).sum() * temperature**2
+
+    def tally(self, logits: Tensor, targets: Tensor, mask: Tensor | None) -> Tensor:
+        """How often 0 and 1 were asked and answered [2, 2]; 1 is answered where z >= 0."""
+        return confusion(targets, (logits >= 0).long(), 2, mask)
+
+    def judge(self, tally: Tensor) -> Judged:
+        """Accuracy of the bits."""
+        return judged(tally)
