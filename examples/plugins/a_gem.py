@@ -3,8 +3,7 @@
 import torch
 
 from perdure import Method, Rehearsal, Term
-from perdure.networks.targets import negative_log_likelihood
-from perdure.rehearsal.samples import choose_random, store, stored_samples, unstore
+from perdure.rehearsal.samples import keep_random, loss_on_stored, stored_data, stored_samples
 
 
 class AGEM(Rehearsal):
@@ -13,12 +12,10 @@ class AGEM(Rehearsal):
     name, rehearses = "a-gem", False
     size: int = 50
     """Samples that are kept of each task."""
+    stored = staticmethod(stored_samples)
 
     def begin(self, memory, context):
         return AGEMTerm(self, memory, context)
-
-    def stored(self, memory):
-        return stored_samples(memory)
 
 
 class AGEMTerm(Term):
@@ -26,27 +23,18 @@ class AGEMTerm(Term):
 
     def __init__(self, options, memory, context):
         self.options, self.memory, self.context = options, memory, context
-        self.kept = {task: unstore(memory, task, context.formats[task]) for task in context.known}
+        self.kept = stored_data(memory, context)
 
-    def transform(self, step, gradients):  # g <- g - (g . r / r . r) r, where r points downhill for old tasks
+    def transform(self, step, gradients):  # g <- g - min(0, g.r / r.r) r, with r the gradient of old tasks
         if not self.kept:
             return gradients
-        networks, loss = self.context.networks_now(step.active, self.kept), 0
-        for task, data in self.kept.items():
-            batch = data.batch(slice(None))
-            loss = loss + negative_log_likelihood(networks[task][0](networks[task][1], batch, task), batch)
-        reference = step.gradient(loss)
+        reference = step.gradient(loss_on_stored(self.kept, step.active, self.context))
         along = sum(torch.dot(gradients[name], reference[name]) for name in gradients)
-        length = sum(torch.dot(vector, vector) for vector in reference.values())
-        excess = torch.clamp(along / length, max=0)
+        excess = (along / sum(torch.dot(r, r) for r in reference.values())).clamp(max=0)
         return {name: gradients[name] - excess * reference[name] for name in gradients}
 
     def finish(self, end):
-        memory = dict(self.memory)
-        for task, data in end.data.items():
-            chosen = choose_random(data, self.options.size, self.context.generators("a-gem", task), None)
-            memory |= store(data, chosen, task, packed=True)
-        return memory
+        return keep_random(self.memory, end, self.options.size, self.context)
 
 
-a_gem = Method("a-gem", "gradients that would raise the loss on stored samples are projected", rehearsal="a-gem")
+a_gem = Method("a-gem", "gradients that would raise the loss on old samples are projected", rehearsal="a-gem")

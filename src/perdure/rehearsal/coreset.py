@@ -21,7 +21,7 @@ from perdure.networks.targets import distillation, negative_log_likelihood, unit
 from perdure.networks.together import logits_of
 from perdure.options import Strength
 from perdure.rehearsal.rehearsal import Rehearsal, sequences_of, shares
-from perdure.rehearsal.samples import SELECTIONS, store, stored_samples, unstore
+from perdure.rehearsal.samples import SELECTIONS, store, stored_data, stored_samples, unstore
 
 
 class Coreset(Rehearsal):
@@ -63,7 +63,7 @@ class CoresetTerm(Term):
         """Unpack the stored samples; ask the old network for its answers once and for all."""
         self.options, self.memory, self.context = options, memory, context
         self.generator = context.generators("rehearsal", *context.tasks)
-        self.stored = {task: unstore(memory, task, context.formats[task]) for task in context.known}
+        self.stored = stored_data(memory, context)
         self.answers = self._answers()
 
     @torch.no_grad()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from perdure.hooks import PhaseContext, PhaseEnd
 from perdure.networks.batch import Batch, Data
 from perdure.networks.layout import Vectors
+from perdure.networks.targets import negative_log_likelihood
+from perdure.networks.together import logits_of
 
 Answer = Callable[[Batch], Tensor]
 CANDIDATES = 2000
@@ -76,3 +79,25 @@ def stored_tasks(memory: Vectors) -> list[int]:
 def stored_samples(memory: Vectors) -> int:
     """Samples of all tasks in the memory."""
     return sum(len(memory[f"y.{task}"]) for task in stored_tasks(memory))
+
+
+def stored_data(memory: Vectors, context: PhaseContext) -> dict[int, Data]:
+    """The stored samples of all known tasks as data, ready for batches."""
+    return {task: unstore(memory, task, context.formats[task]) for task in context.known}
+
+
+def keep_random(memory: Vectors, end: PhaseEnd, size: int, context: PhaseContext) -> Vectors:
+    """The memory with up to `size` random samples of each task that was just learnt."""
+    result = dict(memory)
+    for task, data in end.data.items():
+        chosen = torch.randperm(len(data), generator=context.generators("samples", task))[:size]
+        result |= store(data, chosen, task, packed=True)
+    return result
+
+
+def loss_on_stored(stored: Mapping[int, Data], active: Vectors, context: PhaseContext) -> Tensor:
+    """Mean loss per sample on stored samples of old tasks, with their true targets."""
+    batches = {task: data.batch(slice(None)) for task, data in stored.items()}
+    logits = logits_of(context.networks_now(active, batches), batches)
+    losses = [negative_log_likelihood(logits[task], batch) for task, batch in batches.items()]
+    return torch.stack(losses).sum() / sum(len(batch) for batch in batches.values())
