@@ -54,7 +54,7 @@ def child(config_json, runs):
 def server():
     """Processes that start at once because torch is loaded before they fork."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["perdure.run"])
+    context.set_forkserver_preload(["perdure.run", "torch._dynamo"])  # which optimisers load
     return context
 
 
