@@ -155,13 +155,21 @@ def test_structured_pieces_are_whole_rows():
 
 
 @pytest.mark.parametrize("kind", ["chunked", "structured"])
-def test_the_wanted_ratio_is_met(kind):
+@pytest.mark.parametrize("ratio", [0.25, 1.0, 5.0])
+def test_the_wanted_ratio_is_met_by_the_largest_chunk_that_stays_below(kind, ratio):
     network = copy_network()
-    for ratio in (0.25, 1.0, 5.0):
-        source = Hypernetwork(kind=kind, ratio=ratio)
-        got = source.count(network) / network.layout.size
-        assert got <= ratio
-        assert got > 0.3 * ratio or kind == "structured"
+    source = Hypernetwork(kind=kind, ratio=ratio)
+    chosen = source.resolved(network)
+    assert 0.7 * ratio < source.count(network) / network.layout.size <= ratio
+    # Larger chunks: parts of all 256 rows, or about as many weights as are tried at a time.
+    steps = [rows for rows in (1, 2, 4, 8, 16, 32, 64, 128, 256) if rows > chosen.chunk]
+    larger = steps if kind == "structured" else [chosen.chunk + 40, 2 * chosen.chunk]
+    for chunk in larger:
+        assert chosen.model_copy(update={"chunk": chunk}).count(network) > ratio * network.layout.size
+
+
+def test_a_ratio_that_cannot_be_met_is_refused():
+    network = copy_network()
     with pytest.raises(PerdureError, match="ratio"):
         Hypernetwork(ratio=1e-4).count(network)
 

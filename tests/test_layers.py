@@ -11,7 +11,7 @@ import perdure
 
 ROOT = Path(perdure.__file__).parent
 LAYERS = [
-    {"errors"},
+    {"errors", "alignment"},
     {"options", "randomness", "files"},
     {"targets"},
     {"benchmarks"},

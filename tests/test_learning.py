@@ -13,7 +13,7 @@ from perdure.config import build
 from perdure.errors import PerdureError
 from perdure.learning.engine import Habits, learn, pack
 from perdure.learning.learner import newborn
-from perdure.learning.optimiser import OPTIMISERS, Optimiser
+from perdure.learning.optimiser import OPTIMISERS, Optimiser, has_decay
 from perdure.learning.phase import Phase
 from perdure.learning.sampling import Mixture, Shuffler
 from perdure.learning.splits import Splits
@@ -144,8 +144,16 @@ def test_gamma_fades_old_fishers():
 
 
 def test_heads_are_free_if_asked():
-    _, knowledge = outcome("online-ewc", **{"penalties.online-ewc.heads": False})
-    assert not any("head" in name for name in knowledge[-1] if name.startswith("memory/"))
+    held = {
+        f"{what}.{name}"
+        for what in ("importance", "anchor")
+        for name in ("body", "head.0", "head.1", "head.2")
+    }
+    for heads in (True, False):
+        _, knowledge = outcome("online-ewc", **{"penalties.online-ewc.heads": heads})
+        names = {name for name in knowledge[-1] if name.startswith("memory/online-ewc/")}
+        wanted = held if heads else {name for name in held if name.endswith("body")}
+        assert names == {f"memory/online-ewc/{name}" for name in wanted}
 
 
 @pytest.mark.parametrize("optimiser", ["Adam", "SGD", "RMSprop"])
@@ -443,11 +451,27 @@ def test_frozen_embeddings_stay_while_tasks_are_rehearsed():
     assert torch.equal(knowledge[0]["parameters/embedding.0"], knowledge[2]["parameters/embedding.0"])
 
 
-def test_the_stated_weight_decay_is_the_one_used():
-    for name in OPTIMISERS:
-        vectors = {"a": torch.ones(2, requires_grad=True)}
-        groups = Optimiser(name, vectors, 0.01, 0.0).torch.param_groups
-        assert groups[0].get("weight_decay", 0) == 0
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_the_stated_weight_decay_is_the_one_used(name):
+    """As torch's own with that decay, AdamW too, which decays by 0.01 unless told otherwise."""
+    ends = []
+    for decay in (0.0, 0.3):
+        if decay and not has_decay(name):
+            return
+        ours, theirs = torch.tensor([1.0, -2.0]).requires_grad_(), torch.tensor([1.0, -2.0]).requires_grad_()
+        stated = {"weight_decay": decay} if has_decay(name) else {}
+        optimiser, oracle = (
+            Optimiser(name, {"a": ours}, 0.01, decay),
+            getattr(torch.optim, name)([theirs], lr=0.01, **stated),
+        )
+        for step in range(5):
+            for vector in (ours, theirs):
+                vector.grad = torch.sin(vector.detach() + step)
+            optimiser.step()
+            oracle.step()
+        torch.testing.assert_close(ours, theirs)
+        ends.append(ours.detach())
+    assert (ends[0] - ends[1]).abs().min() > 1e-6
 
 
 def test_indices_drawn_on_the_cpu_reach_data_elsewhere():

@@ -13,6 +13,8 @@ from types import SimpleNamespace
 import pytest
 import scipy.stats
 
+import perdure.paper.plan
+import perdure.report.board
 from made_data import make_data
 from perdure.cli import main
 from perdure.config import build
@@ -180,11 +182,29 @@ def test_a_plan_counts_each_run_once_and_finds_what_is_there(finished):
     assert [config.seed for config in work.missing] == [2, 2]
 
 
-def test_an_estimate_grows_with_the_iterations():
+class Clock:
+    """A clock that each reading puts forward by the next of the given times; the last one stays."""
+
+    def __init__(self, *seconds):
+        self.now, self.seconds = 0.0, list(seconds)
+
+    def read(self):
+        self.now += self.seconds.pop(0) if len(self.seconds) > 1 else self.seconds[0]
+        return self.now
+
+
+def clocked(monkeypatch, module, *seconds):
+    clock = Clock(*seconds)
+    monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=clock.read, monotonic=clock.read))
+
+
+def test_an_estimate_grows_with_the_iterations(monkeypatch):
+    """Seconds of an iteration times iterations times tasks; the first one, which is slow, is left out."""
     config = build("permuted-copy", "fine-tuning", scale="smoke", **TINY)
     longer = replace(config, training=config.training.model_copy(update={"iterations": 3000}))
-    seconds = estimate(Plan([config, longer], {}))
-    assert seconds[longer.hash] > 100 * seconds[config.hash]
+    for each in (config, longer):
+        clocked(monkeypatch, perdure.paper.plan, 0.0, 500.0, 2.0)  # before and after the first, then 2 s each
+        assert estimate(Plan([each], {})) == {each.hash: 2 * each.training.iterations * 3}
 
 
 def test_an_estimate_goes_by_finished_seeds(finished):
@@ -194,13 +214,14 @@ def test_an_estimate_goes_by_finished_seeds(finished):
     assert sum(estimate(work).values()) == pytest.approx(3 * sum(spent) / 2)
 
 
-def test_an_estimate_grows_with_the_tasks_that_a_benchmark_really_has():
+def test_an_estimate_grows_with_the_tasks_that_a_benchmark_really_has(monkeypatch):
+    clocked(monkeypatch, perdure.paper.plan, 1.0)
     once, often = (
         build("permuted-copy", "si", scale="smoke", **(TINY | {"benchmark.repeats": repeats}))
-        for repeats in (1, 50)
+        for repeats in (1, 7)
     )
     seconds = estimate(Plan([once, often], {}))
-    assert seconds[often.hash] > 10 * seconds[once.hash]
+    assert list(seconds.values()) == [3 * 3, 3 * 3 * 7]
 
 
 def test_damaged_records_are_named(finished, tmp_path, capsys):
@@ -226,14 +247,21 @@ def test_an_item_whose_files_are_gone_does_not_take_the_others_with_it(tmp_path,
 
 
 def test_bootstrap_draws_follow_from_the_role_alone():
-    assert over_seeds([1.0, 2.0, 4.0], "a", "b") == over_seeds([1.0, 2.0, 4.0], "a", "b")
+    """Not from what was drawn before: the same numbers in whatever order they are made."""
+    values = [number**1.7 for number in range(12)]
+    first = over_seeds(values, "a", "b")
+    other = over_seeds(values, "b", "a")
+    assert over_seeds(values, "a", "b") == first
+    assert (other.mean, other.sem, other.n) == (first.mean, first.sem, first.n)
+    assert (other.low, other.high) != (first.low, first.high)
 
 
-def test_the_board_counts(finished):
+def test_the_board_counts(finished, monkeypatch):
+    clocked(monkeypatch, perdure.report.board, 90.0)
     records = list(finished.records.values())
     board = Board([f"run {number}" for number in range(3)])
     board.done(0, records[0])
-    assert board.table().title == "1 of 3 runs finished, 0.0 min"
+    assert board.table().title == "1 of 3 runs finished, 1.5 min"
 
 
 def test_names_that_do_not_exist_are_named(capsys):

@@ -6,21 +6,21 @@ import multiprocessing
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 import torch
 
-from perdure.config import build, option_names, sections
 from perdure.errors import Interrupted, PerdureError
 from perdure.files import Damaged, read_tensors, write, write_json, write_tensors
 from perdure.learning.engine import Habits
 from perdure.learning.optimiser import OPTIMISERS
-from perdure.methods import COMBINATIONS, METHODS
 from perdure.records.store import RunFolder, all_records, find_run
 from perdure.run import run
-from test_learning import SMALL
+from resuming import EVERY, assert_equal, assert_stops_change_nothing, comparable, config_of, smallest
 
 CASES = {
     "fine-tuning": {"training.patience": 3, "training.iterations": 200},
@@ -43,10 +43,6 @@ KILLS = 3
 """For each case: more than 20 in all."""
 
 
-def config_of(method, **values):
-    return build("permuted-copy", method, scale="smoke", **(SMALL | {"training.iterations": 120} | values))
-
-
 def child(config_json, runs):
     from perdure.config import from_json
 
@@ -58,17 +54,8 @@ def child(config_json, runs):
 def server():
     """Processes that start at once because torch is loaded before they fork."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["perdure.run"])
+    context.set_forkserver_preload(["perdure.run", "torch._dynamo"])  # which optimisers load
     return context
-
-
-def comparable(folder: Path):
-    """Everything in a record but the times, and every tensor kept after a phase."""
-    record = RunFolder(folder.parent, folder.name).record()
-    assert record is not None
-    facts = {k: v for k, v in record.json.items() if k not in ("seconds", "timings")}
-    tensors = {path.name: read_tensors(path)[0] for path in sorted(folder.glob("after-*.safetensors"))}
-    return facts, tensors
 
 
 @pytest.mark.parametrize("method", CASES)
@@ -91,47 +78,39 @@ def test_killed_runs_equal_uninterrupted_ones(method, tmp_path, server):
             for path in (runs / config.hash).iterdir():
                 path.unlink()
     done = run(config, runs, Habits())
-    ours, expected = comparable(done.folder), comparable(whole.folder)
-    assert ours[0] == expected[0]
-    assert ours[1].keys() == expected[1].keys()
-    for name, tensors in ours[1].items():
-        for key, value in tensors.items():
-            assert torch.equal(value, expected[1][name][key]), (name, key)
+    assert_equal(done.folder, whole.folder)
     left = {path.name for path in done.folder.iterdir()}
-    assert left == {"config.json", "record.json", ".lock", *ours[1]}
-
-
-EVERY = [*METHODS, *COMBINATIONS, "hnet+si", "coresets+si"]
-SMALLER = {"weights.hidden": "6", "weights.chunk": 60, "rehearsal.hidden": 6, "rehearsal.size": 9}
+    assert left == {"config.json", "record.json", ".lock", *comparable(whole.folder)[1]}
 
 
 @pytest.mark.parametrize("method", EVERY)
 def test_a_run_restored_from_its_file_at_any_step_ends_the_same(method, tmp_path):
     """All methods and many tasks: state -> file -> restore -> finish equals going on."""
-    known = option_names(sections("permuted-copy", method))
-    few = {n: v for n, v in SMALLER.items() if n in known}
-    values = few | {"benchmark.tasks": 12, "training.iterations": 4, "training.validate_every": 2}
-    config = config_of(method, **values)
-    whole = run(config, tmp_path / "whole")
-    calls = 0
+    assert_stops_change_nothing(smallest(method, tasks=12), tmp_path)
 
-    def sometimes():
-        nonlocal calls
-        calls += 1
-        return calls % 5 == 0
 
-    for _ in range(100):
-        try:
-            done = run(config, tmp_path / "stopped", Habits(stop=sometimes))
-            break
-        except Interrupted:
-            continue
-    ours, expected = comparable(done.folder), comparable(whole.folder)
-    assert calls > 5
-    assert ours[0] == expected[0]
-    for name, tensors in expected[1].items():
-        for key, value in tensors.items():
-            assert torch.equal(ours[1][name][key], value), (name, key)
+INSTRUCTIONS = {
+    "SSE4.2": ("DEFAULT", "default", "SSE4_2", "SSE41"),
+    "AVX": ("DEFAULT", "default", "AVX", "AVX"),
+    "AVX2": ("AVX2", "avx2", "AVX2", "AVX2"),
+}
+"""For each instruction set what torch then reports, and the words of ATen, MKL and oneDNN for it.
+
+MKL listens on Intel's CPUs only.
+"""
+
+
+@pytest.mark.parametrize("instructions", INSTRUCTIONS)
+def test_runs_resume_with_other_instructions_than_the_machines_own(instructions):
+    reported, *words = INSTRUCTIONS[instructions]
+    own = torch.backends.cpu.get_cpu_capability()
+    if own not in ("DEFAULT", "AVX2", "AVX512") or (own, reported) == ("DEFAULT", "AVX2"):
+        pytest.skip(f"This machine has no {instructions} instructions")
+    names = ("ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA")
+    command = [sys.executable, str(Path(__file__).with_name("resuming.py")), reported]
+    environment = os.environ | dict(zip(names, words, strict=True))
+    child = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert child.returncode == 0, child.stdout + child.stderr
 
 
 @pytest.mark.parametrize("optimiser", OPTIMISERS)

@@ -15,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from perdure.alignment import aligned
 from perdure.errors import PerdureError
 
 PARTIAL = ".partial"
@@ -87,7 +88,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], Any]:
     """Read what `write_tensors` wrote; raises Damaged where anything differs."""
     try:
         with safe_open(path, framework="pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            tensors = {name: aligned(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
             notes = file.metadata() or {}
         if notes.get("digest") != _digest(tensors, notes.get("facts", "")):
             raise Damaged("the digest does not match")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from perdure.alignment import aligned
 from perdure.benchmarks.task import Sequences
 from perdure.networks.packing import Packing, pack_lengths, uniform
 from perdure.targets.target import Target
@@ -45,25 +46,26 @@ class Data:
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        """Move the arrays to the device."""
+        """Move the arrays to the device; numpy's are not aligned, see `aligned`."""
         self.target = sequences.target
         self.dtype = dtype
-        self.x = torch.from_numpy(sequences.x).to(device)
+        self.x = aligned(torch.from_numpy(sequences.x).to(device))
         y = torch.from_numpy(sequences.y)
-        self.y = y.to(device)
-        self.table = None if sequences.table is None else torch.from_numpy(sequences.table).to(device, dtype)
+        self.y = aligned(y.to(device))
+        table = sequences.table
+        self.table = None if table is None else aligned(torch.from_numpy(table).to(device, dtype))
         self.scaling: tuple[Tensor, Tensor] | None = None
         if sequences.scaling is not None:
-            offset, factor = (torch.from_numpy(part).to(device, dtype) for part in sequences.scaling)
+            offset, factor = (aligned(torch.from_numpy(part).to(device, dtype)) for part in sequences.scaling)
             self.scaling = offset, factor
-        self.lengths = torch.from_numpy(sequences.lengths) if sequences.ragged else None
+        self.lengths = aligned(torch.from_numpy(sequences.lengths)) if sequences.ragged else None
         self.complete = all_asked(self.target, y, self.lengths)
 
     def having(self, x: Tensor, y: Tensor, lengths: Tensor) -> Data:
         """Other sequences with the same target, on the same device."""
         other = copy(self)  # with its table or scaling
-        other.x, other.y = x.to(self.x.device), y.to(self.x.device)
-        other.lengths = lengths.cpu() if bool((lengths != x.shape[1]).any()) else None
+        other.x, other.y = aligned(x.to(self.x.device)), aligned(y.to(self.x.device))
+        other.lengths = aligned(lengths.cpu()) if bool((lengths != x.shape[1]).any()) else None
         other.complete = all_asked(self.target, y, other.lengths)
         return other
 

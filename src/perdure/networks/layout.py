@@ -15,6 +15,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from perdure.alignment import aligned
+
 Weights = dict[str, Tensor]
 """psi: weights of a network by name."""
 
@@ -23,8 +25,8 @@ Vectors = dict[str, Tensor]
 
 
 def moved(vectors: Vectors, device: str) -> Vectors:
-    """The same on another device."""
-    return {name: vector.to(device) for name, vector in vectors.items()}
+    """The same on another device, each at an aligned address whoever made it."""
+    return {name: aligned(vector.to(device)) for name, vector in vectors.items()}
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,8 @@ class Layout:
 
     def split(self, vector: Tensor) -> Weights:
         """Named views of a flat vector [size]; gradients flow back in one piece."""
+        # The views are not aligned. Results still do not depend on where a run was resumed: an aligned vector
+        # puts each view at the same offset from the alignment, before and after.
         parts = torch.split(vector, self._sizes)
         return {
             name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from perdure.alignment import aligned
 from perdure.hooks import PhaseContext, PhaseEnd
 from perdure.networks.batch import Batch, Data
 from perdure.networks.layout import Vectors
@@ -55,7 +56,7 @@ def store(data: Data, index: Tensor, task: int, *, packed: bool) -> Vectors:
     if packed and bool(((x == 0) | (x == 1)).all()):
         bits = np.packbits(x.numpy().astype(np.uint8).reshape(len(x), -1), axis=1)
         shape = torch.tensor(x.shape[1:], dtype=torch.int32)
-        return kept | {f"bits.{task}": torch.from_numpy(bits), f"shape.{task}": shape}
+        return kept | {f"bits.{task}": aligned(torch.from_numpy(bits)), f"shape.{task}": shape}
     return kept | {f"x.{task}": x}
 
 
