@@ -9,11 +9,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from perdure.config import Config, build
+from perdure.experiment import assemble, on_device
 from perdure.learning.learner import Learner, newborn
 from perdure.learning.phase import Phase
 from perdure.learning.splits import Splits
 from perdure.randomness import generator
-from perdure.run import assemble, on_device
 from performance.clock import Job, line, seconds
 
 

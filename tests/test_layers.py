@@ -21,7 +21,7 @@ LAYERS = [
     {"learning", "methods"},
     {"config"},
     {"records"},
-    {"run"},
+    {"experiment"},
     {"analysis"},
     {"paper"},
     {"report"},
@@ -63,7 +63,7 @@ def test_importing_changes_nothing():
     code = (
         "import sys; before = list(sys.path); import perdure; assert 'torch' not in sys.modules;"
         "import torch; state = torch.get_rng_state(); threads = torch.get_num_threads();"
-        "import perdure.run, perdure.commands.executing;"
+        "import perdure.experiment, perdure.commands.executing;"
         "assert sys.path == before and torch.equal(torch.get_rng_state(), state);"
         "assert torch.get_num_threads() == threads"
     )

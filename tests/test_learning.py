@@ -12,6 +12,7 @@ from helpers import Memory, random_weights, sequences, whole
 from perdure.benchmarks.task import Kind
 from perdure.config import build
 from perdure.errors import PerdureError
+from perdure.experiment import assemble, on_device
 from perdure.learning.engine import Habits, learn, pack
 from perdure.learning.learner import newborn
 from perdure.learning.optimiser import OPTIMISERS, Optimiser
@@ -24,7 +25,6 @@ from perdure.networks.fisher import fisher
 from perdure.networks.network import Architecture, Network
 from perdure.networks.targets import negative_log_likelihood
 from perdure.randomness import generator
-from perdure.run import assemble, on_device
 from perdure.weights.masked import Masked
 from perdure.weights.source import put, take
 

@@ -14,12 +14,12 @@ import torch
 
 from perdure.config import build, option_names, sections
 from perdure.errors import Interrupted, PerdureError
+from perdure.experiment import run
 from perdure.files import Damaged, read_tensors, write, write_json, write_tensors
 from perdure.learning.engine import Habits
 from perdure.learning.optimiser import OPTIMISERS
 from perdure.methods import COMBINATIONS, METHODS
 from perdure.records.store import RunFolder, all_records, find_run
-from perdure.run import run
 from test_learning import SMALL
 
 CASES = {
@@ -58,7 +58,7 @@ def child(config_json, runs):
 def server():
     """Processes that start at once because torch is loaded before they fork."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["perdure.run"])
+    context.set_forkserver_preload(["perdure.experiment"])
     return context
 
 

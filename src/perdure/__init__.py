@@ -2,7 +2,7 @@
 
 The public names, imported when they are first used (torch takes a second to load):
 
-- `build(benchmark, method, scale=..., seed=...)` makes a config; `perdure.run.run(config)` runs it;
+- `build(benchmark, method, scale=..., seed=...)` makes a config; `run(config)` runs it;
 - `Architecture`, `Network`, `initialise` and `fisher` work on any sequences;
 - `Kind`, `Sequences`, `Task` describe data; `tasks_from` and `save_tasks` bring one's own.
 """
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from perdure.benchmarks.task import Task as Task
     from perdure.config import build as build
     from perdure.errors import PerdureError as PerdureError
+    from perdure.experiment import run as run
     from perdure.networks.fisher import fisher as fisher
     from perdure.networks.initialise import initialise as initialise
     from perdure.networks.network import Architecture as Architecture
@@ -37,6 +38,7 @@ _HOMES = {
     "fisher": "perdure.networks.fisher",
     "generator": "perdure.randomness",
     "initialise": "perdure.networks.initialise",
+    "run": "perdure.experiment",
     "save_tasks": "perdure.benchmarks.arrays",
     "tasks_from": "perdure.benchmarks.arrays",
 }

@@ -10,6 +10,7 @@ from torch import Tensor
 from perdure.analysis.states import States, hidden_states
 from perdure.config import from_json
 from perdure.errors import PerdureError
+from perdure.experiment import assemble, on_device
 from perdure.learning.engine import unpack
 from perdure.learning.learner import Knowledge
 from perdure.learning.splits import Splits
@@ -19,7 +20,6 @@ from perdure.networks.network import Network
 from perdure.randomness import generator
 from perdure.records.record import Record
 from perdure.records.store import RunFolder
-from perdure.run import assemble, on_device
 
 
 class OpenedRun:

@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 from perdure.config import Config, from_json
 from perdure.errors import Interrupted, PerdureError
+from perdure.experiment import RunResult, run
 from perdure.learning.engine import Habits, Progress
 from perdure.report.board import Board
 from perdure.report.progress import Display
-from perdure.run import Done, run
 
 News = Queue[tuple[int, Progress]]
 """What workers report: the number of the run, and where it is."""
@@ -67,7 +67,7 @@ def execute(
     force: bool = False,
     save_every: float = 20.0,
     board: Board | None = None,
-) -> list[Done]:
+) -> list[RunResult]:
     """Run all configs; results in the order of the configs. A board shows all of them together."""
     habits = Habits(save_every=save_every, device=device)
     if board is not None or min(workers, len(configs)) > 1:
@@ -85,7 +85,7 @@ def execute(
 
 def _one(
     config: Config, runs: Path, habits: Habits, force: bool, *, labelled: bool, live: bool = True
-) -> Done:
+) -> RunResult:
     """Run one config with progress on standard error."""
     with Display(f"seed {config.seed}" if labelled else "", live=live) as display:
         shown = replace(habits, watch=display.show, tell=display.say, building=display.built)
@@ -97,12 +97,12 @@ def _one(
 
 def _in_pool(
     configs: Sequence[Config], runs: Path, workers: int, habits: Habits, force: bool, board: Board | None
-) -> list[Done]:
+) -> list[RunResult]:
     """Run configs in processes of one thread each.
 
     A signal to this process leaves a file that asks all of them to save themselves and stop.
     """
-    results: dict[int, Done] = {}
+    results: dict[int, RunResult] = {}
     faults: list[PerdureError] = []
     with tempfile.TemporaryDirectory() as folder:
         stop = Path(folder) / "stop"
@@ -137,10 +137,10 @@ def _in_pool(
 
 
 def _completed(
-    jobs: Collection[Future[Done]], board: Board | None, news: News | None
-) -> Iterator[Future[Done]]:
+    jobs: Collection[Future[RunResult]], board: Board | None, news: News | None
+) -> Iterator[Future[RunResult]]:
     """The jobs as they end; meanwhile a board is told what workers report."""
-    pending: set[Future[Done]] = set(jobs)
+    pending: set[Future[RunResult]] = set(jobs)
     while pending:
         ended, pending = wait(pending, timeout=LOOK if board else None, return_when=FIRST_COMPLETED)
         while board is not None and news is not None and not news.empty():
@@ -159,7 +159,7 @@ class _Order(NamedTuple):
     news: News | None
 
 
-def _work(number: int, data: dict[str, object], order: _Order) -> Done:
+def _work(number: int, data: dict[str, object], order: _Order) -> RunResult:
     """In a worker: run one config, given as plain data, unless a stop was asked for before."""
     asked = Path(order.stop).exists
     if asked():

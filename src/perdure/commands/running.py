@@ -13,7 +13,7 @@ from perdure.errors import PerdureError
 
 if TYPE_CHECKING:
     from perdure.config import Config
-    from perdure.run import Done
+    from perdure.experiment import RunResult
 
 HELP = """\
 perdure run BENCHMARK METHOD: learn a benchmark's tasks one after the other
@@ -113,7 +113,7 @@ def _configs(read: Words, scale: str) -> list[Config]:
     return [build(*read.positional, scale=scale, seed=seed, **values) for seed in seeds]
 
 
-def _print(done: list[Done], read: Words) -> None:
+def _print(done: list[RunResult], read: Words) -> None:
     from perdure.report.tables import accuracy_table, summary
     from perdure.report.terminal import show
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perdure.config import Config
+from perdure.experiment import assemble, chance_of, on_device, threads
 from perdure.learning.learner import newborn
 from perdure.learning.phase import Phase
 from perdure.paper.item import Item
 from perdure.records.record import Record
 from perdure.records.store import RunFolder
-from perdure.run import assemble, chance_of, on_device, threads
 
 STEPS = 4
 """Iterations that are timed for an estimate; the first is left out."""

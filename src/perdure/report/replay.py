@@ -9,6 +9,7 @@ from torch import Tensor
 
 from perdure.config import from_json
 from perdure.errors import PerdureError
+from perdure.experiment import assemble, chance_of, on_device
 from perdure.learning.engine import unpack
 from perdure.learning.phase import situate
 from perdure.learning.tables import reading
@@ -16,7 +17,6 @@ from perdure.records.record import Record
 from perdure.records.store import RunFolder
 from perdure.rehearsal.rehearsal import sequences_of
 from perdure.report.figures import check_format, save
-from perdure.run import assemble, chance_of, on_device
 
 EXAMPLES = 4
 """Sequences of each task and kind."""

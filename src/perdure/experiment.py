@@ -23,7 +23,7 @@ from perdure.weights.source import Chance
 
 
 @dataclass(frozen=True)
-class Done:
+class RunResult:
     """A record, where it lies, and whether it was there before."""
 
     record: Record
@@ -34,7 +34,7 @@ class Done:
 
 def run(
     config: Config, runs: Path | str = "runs", habits: Habits | None = None, *, force: bool = False
-) -> Done:
+) -> RunResult:
     """Run a config, or take up a run that was interrupted, or return its finished record.
 
     `force` runs a finished one again; an unfinished one goes on in any case.
@@ -43,17 +43,17 @@ def run(
     runs = Path(runs)
     folder = RunFolder(runs, config.hash)
     if not force and (record := folder.record()) is not None:
-        return Done(record, folder.path, True, folder.warnings)
+        return RunResult(record, folder.path, True, folder.warnings)
     tasks, learner = assemble(config, habits.building)
     writable(runs)
     with folder.locked(config), threads(habits.threads):
         record = folder.record()  # another process may have finished it by now
         if record is not None and not force:
-            return Done(record, folder.path, True, folder.warnings)
+            return RunResult(record, folder.path, True, folder.warnings)
         if record is not None:
             folder.clear()
         record = _carry_out(config, tasks, learner, folder, habits)
-    return Done(record, folder.path, False, folder.warnings)
+    return RunResult(record, folder.path, False, folder.warnings)
 
 
 def _carry_out(
