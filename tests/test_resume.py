@@ -97,8 +97,8 @@ def test_killed_runs_equal_uninterrupted_ones(method, tmp_path, server):
     for name, tensors in ours[1].items():
         for key, value in tensors.items():
             assert torch.equal(value, expected[1][name][key]), (name, key)
-    left = {path.name for path in done.folder.iterdir()}
-    assert left == {"config.json", "record.json", ".lock", *ours[1]}
+    left = {path.name for path in done.folder.iterdir()} - {".lock"}
+    assert left == {"config.json", "record.json", *ours[1]}
 
 
 EVERY = [*METHODS, *COMBINATIONS, "hnet+si", "coresets+si"]
@@ -199,6 +199,34 @@ def test_a_finished_run_is_not_run_again(tmp_path):
     forced = run(config, tmp_path, force=True)
     assert not forced.found
     assert forced.record.accuracy == first.record.accuracy
+
+
+def hold(config_json, runs, ready):
+    from perdure.config import from_json
+
+    config = from_json(config_json)
+    with RunFolder(Path(runs), config.hash).locked(config):
+        ready.set()
+        time.sleep(60)
+
+
+def test_the_lock_of_a_killed_process_ends_with_it(tmp_path, server):
+    config, ready = config_of("fine-tuning", **{"training.iterations": 5}), server.Event()
+    process = server.Process(target=hold, args=(config.json, str(tmp_path), ready))
+    process.start()
+    assert ready.wait(60)
+    with pytest.raises(PerdureError, match="another process"):
+        run(config, tmp_path)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    assert not run(config, tmp_path).found
+
+
+def test_a_lock_that_cannot_be_made_is_a_sentence(tmp_path):
+    config = config_of("fine-tuning", **{"training.iterations": 5})
+    (tmp_path / config.hash / ".lock").mkdir(parents=True)
+    with pytest.raises(PerdureError, match="Cannot write to"):
+        run(config, tmp_path)
 
 
 def test_a_run_in_progress_is_not_disturbed(tmp_path):
