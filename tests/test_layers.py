@@ -22,6 +22,8 @@ LAYERS = [
     {"config"},
     {"records"},
     {"experiment"},
+    {"mailbox"},
+    {"executors"},
     {"analysis"},
     {"paper"},
     {"report"},
@@ -63,7 +65,7 @@ def test_importing_changes_nothing():
     code = (
         "import sys; before = list(sys.path); import perdure; assert 'torch' not in sys.modules;"
         "import torch; state = torch.get_rng_state(); threads = torch.get_num_threads();"
-        "import perdure.experiment, perdure.commands.executing;"
+        "import perdure.executors, perdure.commands.executing;"
         "assert sys.path == before and torch.equal(torch.get_rng_state(), state);"
         "assert torch.get_num_threads() == threads"
     )

@@ -2,7 +2,8 @@
 
 The public names, imported when they are first used (torch takes a second to load):
 
-- `build(benchmark, method, scale=..., seed=...)` makes a config; `run(config)` runs it;
+- `build(benchmark, method, scale=..., seed=...)` makes a config; `run(config)` runs it, `run_many(configs)` several;
+- `records(folder)` are the records of all finished runs, `.to_frame()` makes a pandas.DataFrame of them;
 - `Architecture`, `Network`, `initialise` and `fisher` work on any sequences;
 - `Kind`, `Sequences`, `Task` describe data; `tasks_from` and `save_tasks` bring one's own.
 """
@@ -20,12 +21,14 @@ if TYPE_CHECKING:
     from perdure.benchmarks.task import Task as Task
     from perdure.config import build as build
     from perdure.errors import PerdureError as PerdureError
+    from perdure.executors import run_many as run_many
     from perdure.experiment import run as run
     from perdure.networks.fisher import fisher as fisher
     from perdure.networks.initialise import initialise as initialise
     from perdure.networks.network import Architecture as Architecture
     from perdure.networks.network import Network as Network
     from perdure.randomness import generator as generator
+    from perdure.records.collection import records as records
 
 _HOMES = {
     "Architecture": "perdure.networks.network",
@@ -38,7 +41,9 @@ _HOMES = {
     "fisher": "perdure.networks.fisher",
     "generator": "perdure.randomness",
     "initialise": "perdure.networks.initialise",
+    "records": "perdure.records.collection",
     "run": "perdure.experiment",
+    "run_many": "perdure.executors",
     "save_tasks": "perdure.benchmarks.arrays",
     "tasks_from": "perdure.benchmarks.arrays",
 }

@@ -11,6 +11,7 @@ import torch
 
 from perdure.benchmarks.task import Task, Watch, check_tasks, quiet
 from perdure.config import Config
+from perdure.errors import TOO_LARGE, PerdureError, out_of_memory
 from perdure.learning.engine import Habits, learn
 from perdure.learning.learner import Learner, newborn
 from perdure.learning.splits import Splits
@@ -44,8 +45,14 @@ def run(
     folder = RunFolder(runs, config.hash)
     if not force and (record := folder.record()) is not None:
         return RunResult(record, folder.path, True, folder.warnings)
+    with _memory_explained(config):
+        return _run(config, folder, habits, force)
+
+
+def _run(config: Config, folder: RunFolder, habits: Habits, force: bool) -> RunResult:
+    """With data and network in memory and the folder locked."""
     tasks, learner = assemble(config, habits.building)
-    writable(runs)
+    writable(folder.path.parent)
     with folder.locked(config), threads(habits.threads):
         record = folder.record()  # another process may have finished it by now
         if record is not None and not force:
@@ -74,6 +81,18 @@ def _carry_out(
     record = make_record(config, [task.name for task in tasks], outcome, sizes, machine)
     folder.publish(record)
     return record
+
+
+@contextmanager
+def _memory_explained(config: Config) -> Iterator[None]:
+    """Memory that ran out as one sentence."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not out_of_memory(error):
+            raise
+        what = f"{config.benchmark.name} {config.method}, seed {config.seed}"
+        raise PerdureError(f"{TOO_LARGE.removesuffix('.')} ({what}).") from error
 
 
 @contextmanager
