@@ -27,7 +27,7 @@ from perdure.networks.batch import Data
 from perdure.networks.fisher import fisher
 from perdure.networks.network import Architecture, Network
 from perdure.randomness import generator
-from perdure.records.store import RunFolder
+from perdure.storage.store import RunFolder
 from test_learning import SMALL
 
 UNITS, STEPS = 6, 4

@@ -17,6 +17,7 @@ from functools import partial
 import pytest
 
 import perdure
+from perdure.config import Config
 from perdure.errors import Interrupted, PerdureError
 from perdure.executors import run_many, work
 from perdure.experiment import RunResult, run
@@ -28,7 +29,7 @@ ONCE = Habits(save_every=1e9)
 """A checkpoint is written only by a run that is asked to stop."""
 
 
-def configs_of(count: int, iterations: int = 6, **values: object) -> list[perdure.config.Config]:
+def configs_of(count: int, iterations: int = 6, **values: object) -> list[Config]:
     options = SMALL | {"training.iterations": iterations} | values
     return [
         perdure.build("permuted-copy", "fine-tuning", scale="smoke", seed=s, **options) for s in range(count)

@@ -20,7 +20,7 @@ LAYERS = [
     {"rehearsal"},
     {"learning", "methods"},
     {"config"},
-    {"records"},
+    {"storage"},
     {"experiment"},
     {"mailbox"},
     {"executors"},
@@ -75,3 +75,9 @@ def test_importing_changes_nothing():
 def test_public_names_are_there():
     for name in perdure.__all__:
         assert getattr(perdure, name).__doc__
+
+
+def test_no_public_name_is_hidden_by_a_module():
+    """Importing perdure.x puts the module into perdure.x, where a function x would be hidden."""
+    modules = {path.stem for path in ROOT.iterdir() if path.is_dir() or path.suffix == ".py"}
+    assert not modules & set(perdure.__all__)

@@ -8,6 +8,7 @@ import types
 import pytest
 
 import perdure
+from perdure.config import from_json
 from perdure.errors import PerdureError
 from test_learning import SMALL
 
@@ -29,7 +30,7 @@ def test_records_are_a_list(runs):
     assert {record.method for record in found} == {"fine-tuning", "si"}
     assert [record.hash for record in found[:1]] == [found[0].hash]
     assert found[-1] == list(found)[1]
-    again = perdure.run(perdure.config.from_json(found[0].config), runs)
+    again = perdure.run(from_json(found[0].config), runs)
     assert again.found
     assert again.record == found[0]
 

@@ -19,7 +19,7 @@ from perdure.files import Damaged, read_tensors, write, write_json, write_tensor
 from perdure.learning.engine import Habits
 from perdure.learning.optimiser import OPTIMISERS
 from perdure.methods import COMBINATIONS, METHODS
-from perdure.records.store import RunFolder, all_records, find_run
+from perdure.storage.store import RunFolder, all_records, find_run
 from test_learning import SMALL
 
 CASES = {

@@ -2,7 +2,7 @@
 
 The public names, imported when they are first used (torch takes a second to load):
 
-- `build(benchmark, method, scale=..., seed=...)` makes a config; `run(config)` runs it, `run_many(configs)` several;
+- `build(benchmark, method, scale=..., seed=...)` makes a config; `run(config)` runs it, `run_many` several;
 - `records(folder)` are the records of all finished runs, `.to_frame()` makes a pandas.DataFrame of them;
 - `Architecture`, `Network`, `initialise` and `fisher` work on any sequences;
 - `Kind`, `Sequences`, `Task` describe data; `tasks_from` and `save_tasks` bring one's own.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from perdure.networks.network import Architecture as Architecture
     from perdure.networks.network import Network as Network
     from perdure.randomness import generator as generator
-    from perdure.records.collection import records as records
+    from perdure.storage.collection import records as records
 
 _HOMES = {
     "Architecture": "perdure.networks.network",
@@ -41,7 +41,7 @@ _HOMES = {
     "fisher": "perdure.networks.fisher",
     "generator": "perdure.randomness",
     "initialise": "perdure.networks.initialise",
-    "records": "perdure.records.collection",
+    "records": "perdure.storage.collection",
     "run": "perdure.experiment",
     "run_many": "perdure.executors",
     "save_tasks": "perdure.benchmarks.arrays",

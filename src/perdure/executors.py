@@ -28,7 +28,7 @@ from perdure.errors import Interrupted, PerdureError
 from perdure.experiment import RunResult, run
 from perdure.learning.engine import Habits, Progress
 from perdure.mailbox import Building, Mailbox, News
-from perdure.records.store import to_record
+from perdure.storage.store import to_record
 
 Watcher = Callable[[int, News], None]
 """Told the number of the run, as its config has it in the list, and its news."""

@@ -18,8 +18,8 @@ from perdure.learning.splits import Splits
 from perdure.networks.batch import Data
 from perdure.networks.network import Network
 from perdure.randomness import generator
-from perdure.records.record import Record, make_record
-from perdure.records.store import RunFolder, writable
+from perdure.storage.record import Record, make_record
+from perdure.storage.store import RunFolder, writable
 from perdure.weights.source import Chance
 
 

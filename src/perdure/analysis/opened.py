@@ -18,8 +18,8 @@ from perdure.learning.tables import reading
 from perdure.networks.layout import Weights
 from perdure.networks.network import Network
 from perdure.randomness import generator
-from perdure.records.record import Record
-from perdure.records.store import RunFolder
+from perdure.storage.record import Record
+from perdure.storage.store import RunFolder
 
 
 class OpenedRun:

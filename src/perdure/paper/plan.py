@@ -13,8 +13,8 @@ from perdure.experiment import assemble, chance_of, on_device, threads
 from perdure.learning.learner import newborn
 from perdure.learning.phase import Phase
 from perdure.paper.item import Item
-from perdure.records.record import Record
-from perdure.records.store import RunFolder
+from perdure.storage.record import Record
+from perdure.storage.store import RunFolder
 
 STEPS = 4
 """Iterations that are timed for an estimate; the first is left out."""

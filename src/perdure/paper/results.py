@@ -10,7 +10,7 @@ from perdure.experiment import threads
 from perdure.files import write, write_json
 from perdure.paper.findings import FOLDER, Drawing, Findings
 from perdure.paper.item import Drawn, Item, Results
-from perdure.records.record import Record
+from perdure.storage.record import Record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

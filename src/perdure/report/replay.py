@@ -13,10 +13,10 @@ from perdure.experiment import assemble, chance_of, on_device
 from perdure.learning.engine import unpack
 from perdure.learning.phase import situate
 from perdure.learning.tables import reading
-from perdure.records.record import Record
-from perdure.records.store import RunFolder
 from perdure.rehearsal.rehearsal import sequences_of
 from perdure.report.figures import check_format, save
+from perdure.storage.record import Record
+from perdure.storage.store import RunFolder
 
 EXAMPLES = 4
 """Sequences of each task and kind."""

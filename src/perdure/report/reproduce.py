@@ -11,7 +11,7 @@ from typing import Any
 from perdure.config import SCALES, build
 from perdure.errors import PerdureError
 from perdure.options import option_text
-from perdure.records.record import Record
+from perdure.storage.record import Record
 
 ROUNDS = 4
 """A given option can choose a variant of a preset, which changes further options."""

@@ -25,7 +25,7 @@ from perdure.files import (
 )
 from perdure.learning.phase import Facts
 from perdure.networks.layout import Vectors
-from perdure.records.record import Record
+from perdure.storage.record import Record
 
 
 class RunFolder:

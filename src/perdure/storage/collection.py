@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from perdure.errors import PerdureError
-from perdure.records.record import Record
-from perdure.records.store import all_records
+from perdure.storage.record import Record
+from perdure.storage.store import all_records
 
 if TYPE_CHECKING:
     from pandas import DataFrame
