@@ -5,12 +5,11 @@ from __future__ import annotations
 import tempfile
 
 import perdure
-from perdure.run import run
 
 with tempfile.TemporaryDirectory() as folder:
     for method in ("fine-tuning", "online-ewc", "masking+si"):
         config = perdure.build("permuted-copy", method, scale="smoke", training__iterations=300)
-        record = run(config, folder).record
+        record = perdure.run(config, folder).record
         print(
             f"{method:>12}: during {record.during:5.1f} %, final {record.final:5.1f} %, "
             f"task 1 at the end {record.accuracy[-1][0]:5.1f} %"

@@ -10,9 +10,9 @@ import numpy as np
 
 from perdure.benchmarks.task import Sequences, Task
 from perdure.config import build
+from perdure.experiment import assemble, on_device
 from perdure.learning.engine import begin_phase
 from perdure.learning.learner import init
-from perdure.run import assemble, on_device
 from performance.clock import Job, line, seconds
 from performance.training import generators
 

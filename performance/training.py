@@ -15,7 +15,6 @@ from perdure.learning.learner import Learner, grow, init
 from perdure.learning.phase import Phase
 from perdure.learning.splits import Splits
 from perdure.randomness import generator
-from perdure.run import assemble, on_device
 from performance.clock import Job, line, seconds
 
 

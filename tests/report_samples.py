@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from perdure.config import build
 from perdure.paper.findings import Cell, Drawing, Findings, Number, Pair
-from perdure.records.record import Record
+from perdure.storage.record import Record
 
 SCRIPT = "<script>alert(1)</script>"
 NASTY = (

@@ -14,11 +14,11 @@ import torch
 
 from perdure.config import Config, build, option_names, sections
 from perdure.errors import Interrupted
+from perdure.experiment import run
 from perdure.files import read_tensors
-from perdure.learning.engine import Habits
+from perdure.learning.engine import RunOptions
 from perdure.methods import COMBINATIONS, METHODS
-from perdure.records.store import RunFolder
-from perdure.run import run
+from perdure.storage.store import RunFolder
 from test_learning import SMALL
 
 EVERY = [*METHODS, *COMBINATIONS, "hnet+si", "coresets+si"]
@@ -70,7 +70,7 @@ def assert_stops_change_nothing(config: Config, folder: Path, every: int = 5) ->
 
     for _ in range(100):
         try:
-            done = run(config, folder / "stopped", Habits(stop=sometimes))
+            done = run(config, folder / "stopped", RunOptions(stop=sometimes))
             break
         except Interrupted:
             stops += 1

@@ -18,12 +18,12 @@ from perdure.alignment import aligned
 from perdure.benchmarks.sources import cache
 from perdure.benchmarks.task import Kind, Sequences
 from perdure.errors import Interrupted
+from perdure.experiment import assemble, generators_of, on_device
 from perdure.files import read_tensors, write_tensors
-from perdure.learning.engine import Habits, learn
+from perdure.learning.engine import RunOptions, learn
 from perdure.learning.optimiser import OPTIMISERS
 from perdure.networks.batch import Data
 from perdure.rehearsal.coreset import store, unstore
-from perdure.run import assemble, chance_of, on_device
 from resuming import EVERY, smallest
 
 
@@ -170,7 +170,9 @@ def test_checkpoints(method, values):
     for _ in range(20):
         try:
             data = on_device(tasks, "cpu")
-            learn(learner, data, config.training, chance_of(config), keeper, Habits(stop=lambda: True))
+            learn(
+                learner, data, config.training, generators_of(config), keeper, RunOptions(stop=lambda: True)
+            )
             break
         except Interrupted:
             again += 1

@@ -21,13 +21,13 @@ from perdure.analysis.supervised import Fitting, Part, reduce_states
 from perdure.benchmarks.task import Sequences
 from perdure.config import build
 from perdure.errors import PerdureError
+from perdure.experiment import run
 from perdure.learning.evaluate import evaluate
 from perdure.networks.batch import Data
 from perdure.networks.fisher import fisher
 from perdure.networks.network import Architecture, Network
 from perdure.randomness import generator
-from perdure.records.store import RunFolder
-from perdure.run import run
+from perdure.storage.store import RunFolder
 from perdure.targets.bits import Bits
 from perdure.targets.tags import Tags
 from test_learning import SMALL

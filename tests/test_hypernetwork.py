@@ -7,7 +7,7 @@ import torch
 
 from helpers import sequences, whole
 from perdure.errors import PerdureError
-from perdure.learning.engine import Habits, learn
+from perdure.learning.engine import RunOptions, learn
 from perdure.learning.learner import newborn
 from perdure.learning.phase import Phase
 from perdure.networks.network import Architecture, Network
@@ -250,7 +250,7 @@ def moved_and_kept(**values):
     """How far the weights generated for task 1 move while tasks 2 and 3 are learnt, and final accuracy."""
     config, data, learner = setting("hnet", **(SMALL_HNET | values))
     keeper = Memory()
-    result = learn(learner, data, config.training, chance, keeper, Habits())
+    result = learn(learner, data, config.training, chance, keeper, RunOptions())
     from perdure.learning.engine import unpack
 
     first, last = (

@@ -21,8 +21,10 @@ LAYERS = [
     {"rehearsal"},
     {"learning", "methods"},
     {"config"},
-    {"records"},
-    {"run"},
+    {"storage"},
+    {"experiment"},
+    {"mailbox"},
+    {"executors"},
     {"analysis"},
     {"paper"},
     {"report"},
@@ -64,7 +66,7 @@ def test_importing_changes_nothing():
     code = (
         "import sys; before = list(sys.path); import perdure; assert 'torch' not in sys.modules;"
         "import torch; state = torch.get_rng_state(); threads = torch.get_num_threads();"
-        "import perdure.run, perdure.commands.executing;"
+        "import perdure.executors, perdure.commands.executing;"
         "assert sys.path == before and torch.equal(torch.get_rng_state(), state);"
         "assert torch.get_num_threads() == threads"
     )
@@ -74,3 +76,9 @@ def test_importing_changes_nothing():
 def test_public_names_are_there():
     for name in perdure.__all__:
         assert getattr(perdure, name).__doc__
+
+
+def test_no_public_name_is_hidden_by_a_module():
+    """Importing perdure.x puts the module into perdure.x, where a function x would be hidden."""
+    modules = {path.stem for path in ROOT.iterdir() if path.is_dir() or path.suffix == ".py"}
+    assert not modules & set(perdure.__all__)

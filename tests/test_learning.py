@@ -11,7 +11,8 @@ import torch
 from helpers import TARGETS, Memory, random_weights, sequences, whole
 from perdure.config import build
 from perdure.errors import PerdureError
-from perdure.learning.engine import Habits, learn, pack
+from perdure.experiment import assemble, on_device
+from perdure.learning.engine import RunOptions, learn, pack
 from perdure.learning.learner import newborn
 from perdure.learning.optimiser import OPTIMISERS, Optimiser, has_decay
 from perdure.learning.phase import Phase
@@ -23,7 +24,6 @@ from perdure.networks.fisher import fisher
 from perdure.networks.network import Architecture, Network
 from perdure.networks.targets import negative_log_likelihood
 from perdure.randomness import generator
-from perdure.run import assemble, on_device
 from perdure.targets.bits import Bits
 from perdure.targets.tags import Tags
 from perdure.weights.masked import Masked
@@ -58,7 +58,7 @@ def outcome(method, **values):
     """Accuracies and the knowledge after each phase."""
     config, data, learner = setting(method, **values)
     keeper = Memory()
-    result = learn(learner, data, config.training, chance, keeper, Habits())
+    result = learn(learner, data, config.training, chance, keeper, RunOptions())
     return result, keeper.after
 
 
@@ -430,7 +430,7 @@ def test_ragged_data_of_every_kind_is_learnt(kind, method):
         tasks.append(Splits(f"task {task}", *parts))
     network = Network(learner.network.architecture, 3, (2, 2))
     small = replace(learner, network=network)
-    result = learn(small, tasks, config.training, chance, Memory(), Habits())
+    result = learn(small, tasks, config.training, chance, Memory(), RunOptions())
     assert result.accuracy[0][0] > 85
     assert result.accuracy[1][1] > 85
 

@@ -18,6 +18,7 @@ import perdure.report.board
 from made_data import make_data
 from perdure.cli import main
 from perdure.config import build
+from perdure.experiment import run
 from perdure.paper.comparison import Comparison, row
 from perdure.paper.findings import FOLDER, from_json
 from perdure.paper.item import Results, items, over_seeds
@@ -25,7 +26,6 @@ from perdure.paper.pairs import order_summary, pairs_of
 from perdure.paper.plan import Plan, estimate, plan
 from perdure.paper.results import FIGURES, FORMATS, evaluate, keep
 from perdure.report.board import Board
-from perdure.run import run
 
 TINY = {"training.iterations": 3, "benchmark.train": 50, "benchmark.val": 10, "benchmark.test": 10}
 

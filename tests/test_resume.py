@@ -15,11 +15,11 @@ import pytest
 import torch
 
 from perdure.errors import Interrupted, PerdureError
+from perdure.experiment import run
 from perdure.files import Damaged, read_tensors, write, write_json, write_tensors
-from perdure.learning.engine import Habits
+from perdure.learning.engine import RunOptions
 from perdure.learning.optimiser import OPTIMISERS
-from perdure.records.store import RunFolder, all_records, find_run
-from perdure.run import run
+from perdure.storage.store import RunFolder, all_records, find_run
 from resuming import EVERY, assert_equal, assert_stops_change_nothing, comparable, config_of, smallest
 
 CASES = {
@@ -47,21 +47,21 @@ def child(config_json, runs):
     from perdure.config import from_json
 
     torch.set_num_threads(1)
-    run(from_json(config_json), runs, Habits(save_every=0.01))
+    run(from_json(config_json), runs, RunOptions(save_every=0.01))
 
 
 @pytest.fixture(scope="module")
 def server():
     """Processes that start at once because torch is loaded before they fork."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["perdure.run", "torch._dynamo"])  # which optimisers load
+    context.set_forkserver_preload(["perdure.experiment", "torch._dynamo"])  # which optimisers load
     return context
 
 
 @pytest.mark.parametrize("method", CASES)
 def test_killed_runs_equal_uninterrupted_ones(method, tmp_path, server):
     config = config_of(method, **CASES[method])
-    whole = run(config, tmp_path / "whole", Habits(save_every=1e9))
+    whole = run(config, tmp_path / "whole", RunOptions(save_every=1e9))
     runs, chance, kills = tmp_path / "killed", random.Random(method), 0
     length = max(whole.record.seconds, 0.3)
     while kills < KILLS:
@@ -77,7 +77,7 @@ def test_killed_runs_equal_uninterrupted_ones(method, tmp_path, server):
             assert finished[0] == comparable(whole.folder)[0]
             for path in (runs / config.hash).iterdir():
                 path.unlink()
-    done = run(config, runs, Habits())
+    done = run(config, runs, RunOptions())
     assert_equal(done.folder, whole.folder)
     left = {path.name for path in done.folder.iterdir()}
     assert left == {"config.json", "record.json", ".lock", *comparable(whole.folder)[1]}
@@ -119,7 +119,7 @@ def test_every_optimiser_resumes(optimiser, tmp_path):
     config = config_of("fine-tuning", **values)
     whole = run(config, tmp_path / "whole")
     with pytest.raises(Interrupted):
-        run(config, tmp_path / "stopped", Habits(stop=lambda: True))
+        run(config, tmp_path / "stopped", RunOptions(stop=lambda: True))
     done = run(config, tmp_path / "stopped")
     assert comparable(done.folder)[0] == comparable(whole.folder)[0]
 
@@ -127,7 +127,7 @@ def test_every_optimiser_resumes(optimiser, tmp_path):
 def test_force_does_not_disturb_a_run_in_progress(tmp_path):
     config = config_of("fine-tuning", **{"training.iterations": 5})
     with pytest.raises(Interrupted):
-        run(config, tmp_path, Habits(stop=lambda: True))
+        run(config, tmp_path, RunOptions(stop=lambda: True))
     checkpoint = tmp_path / config.hash / "checkpoint.safetensors"
     before = checkpoint.read_bytes()
     with (
@@ -157,7 +157,7 @@ def test_every_single_iteration_can_be_the_last(tmp_path):
     whole = run(config, tmp_path / "whole")
     calls = 0
     while not (tmp_path / "stopped" / config.hash / "record.json").exists():
-        stopping = Habits(stop=lambda: True)
+        stopping = RunOptions(stop=lambda: True)
         if calls < 3 * 6:
             with pytest.raises(Interrupted, match="continues"):
                 run(config, tmp_path / "stopped", stopping)
@@ -180,6 +180,34 @@ def test_a_finished_run_is_not_run_again(tmp_path):
     assert forced.record.accuracy == first.record.accuracy
 
 
+def hold(config_json, runs, ready):
+    from perdure.config import from_json
+
+    config = from_json(config_json)
+    with RunFolder(Path(runs), config.hash).locked(config):
+        ready.set()
+        time.sleep(60)
+
+
+def test_the_lock_of_a_killed_process_ends_with_it(tmp_path, server):
+    config, ready = config_of("fine-tuning", **{"training.iterations": 5}), server.Event()
+    process = server.Process(target=hold, args=(config.json, str(tmp_path), ready))
+    process.start()
+    assert ready.wait(60)
+    with pytest.raises(PerdureError, match="another process"):
+        run(config, tmp_path)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    assert not run(config, tmp_path).found
+
+
+def test_a_lock_that_cannot_be_made_is_a_sentence(tmp_path):
+    config = config_of("fine-tuning", **{"training.iterations": 5})
+    (tmp_path / config.hash / ".lock").mkdir(parents=True)
+    with pytest.raises(PerdureError, match="Cannot write to"):
+        run(config, tmp_path)
+
+
 def test_a_run_in_progress_is_not_disturbed(tmp_path):
     config = config_of("fine-tuning", **{"training.iterations": 5})
     folder = RunFolder(tmp_path, config.hash)
@@ -192,7 +220,7 @@ def test_a_damaged_checkpoint_is_set_aside(tmp_path, cut):
     config = config_of("fine-tuning", **{"training.iterations": 5})
     whole = run(config, tmp_path / "whole")
     with pytest.raises(PerdureError):
-        run(config, tmp_path, Habits(stop=lambda: True))
+        run(config, tmp_path, RunOptions(stop=lambda: True))
     path = tmp_path / config.hash / "checkpoint.safetensors"
     content = bytearray(path.read_bytes())
     if cut < 0:

@@ -12,7 +12,7 @@ from perdure.learning.tables import tables
 from helpers import Memory, sequences
 from perdure.benchmarks.task import Sequences, Task, check_tasks
 from perdure.errors import PerdureError
-from perdure.learning.engine import Habits, learn
+from perdure.learning.engine import RunOptions, learn
 from perdure.learning.evaluate import evaluate
 from perdure.learning.learner import Learner
 from perdure.learning.phase import Phase
@@ -63,7 +63,7 @@ def setting(penalties=None, rehearsal=None, change=lambda sequences: sequences):
 def learnt(data, learner, **settings):
     keeper = Memory()
     training = Training(iterations=30, batch_size=8, learning_rate=0.01, validate_every=10, **settings)
-    return learn(learner, data, training, chance, keeper, Habits()), keeper.after
+    return learn(learner, data, training, chance, keeper, RunOptions()), keeper.after
 
 
 @pytest.mark.parametrize("rehearsal", [None, Coreset(size=7)])
@@ -81,7 +81,7 @@ def test_a_trained_table_gets_the_gradient_of_its_rows():
     data, learner = setting()
     training = Training(iterations=1, batch_size=40, learning_rate=0.1, optimiser="SGD", tables="trained")
     keeper = Memory()
-    learn(learner, data, training, chance, keeper, Habits())
+    learn(learner, data, training, chance, keeper, RunOptions())
     start, _ = Shared().start(learner.network, chance)
     table = torch.tensor(table_of(0), requires_grad=True)
     _, weights = Shared().weights(learner.network, {}, start, 0)

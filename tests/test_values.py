@@ -22,7 +22,7 @@ from perdure.networks.batch import Data
 from perdure.networks.network import Architecture, Network
 from perdure.networks.targets import draw
 from perdure.randomness import generator
-from perdure.records.store import to_record
+from perdure.storage.store import to_record
 from perdure.targets.value import Value
 from test_arrays import FORMATS, _signals_as_before, example, read, write_csv  # noqa: F401
 

@@ -2,7 +2,8 @@
 
 The public names, imported when they are first used (torch takes a second to load):
 
-- `build(benchmark, method, scale=..., seed=...)` makes a config; `perdure.run.run(config)` runs it;
+- `build(benchmark, method, scale=..., seed=...)` makes a config; `run(config)` runs it, `run_many` several;
+- `records(folder)` are the records of all finished runs, `.to_frame()` makes a pandas.DataFrame of them;
 - `Recurrent`, `Network`, `initialise` and `fisher` work on any sequences;
 - `Sequences`, `Task` and the targets `Bits`, `Label`, `Tags` and `Value` describe data; `tasks_from` and
   `save_tasks` bring one's own;
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from perdure.benchmarks.task import Task as Task
     from perdure.config import build as build
     from perdure.errors import PerdureError as PerdureError
+    from perdure.executors import run_many as run_many
+    from perdure.experiment import run as run
     from perdure.hooks import Hook as Hook
     from perdure.hooks import PhaseContext as PhaseContext
     from perdure.hooks import PhaseEnd as PhaseEnd
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from perdure.registry import load_plugin as load_plugin
     from perdure.registry import register as register
     from perdure.rehearsal.rehearsal import Rehearsal as Rehearsal
+    from perdure.storage.collection import records as records
     from perdure.targets.bits import Bits as Bits
     from perdure.targets.label import Label as Label
     from perdure.targets.tags import Tags as Tags
@@ -73,7 +77,10 @@ _HOMES = {
     "generator": "perdure.randomness",
     "initialise": "perdure.networks.initialise",
     "load_plugin": "perdure.registry",
+    "records": "perdure.storage.collection",
     "register": "perdure.registry",
+    "run": "perdure.experiment",
+    "run_many": "perdure.executors",
     "save_tasks": "perdure.benchmarks.arrays",
     "tasks_from": "perdure.benchmarks.arrays",
 }

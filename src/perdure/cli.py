@@ -10,7 +10,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from perdure.errors import Interrupted, PerdureError, unknown
+from perdure.errors import TOO_LARGE, Interrupted, PerdureError, out_of_memory, unknown
 
 USAGE = """\
 perdure: continual learning for recurrent networks and sequential data
@@ -61,9 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("perdure: Stopped; the same command continues from the last checkpoint.", file=sys.stderr)
         return 130
     except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and "allocat" not in str(error):
+        if not out_of_memory(error):
             raise
-        print("perdure: Not enough memory for these sizes; choose smaller ones.", file=sys.stderr)
+        print(f"perdure: {TOO_LARGE}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         sys.stderr.close()

@@ -20,6 +20,14 @@ class Interrupted(PerdureError):
     """Exit code; Ctrl-C has 130."""
 
 
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out: Python's, numpy's or torch's."""
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "allocat" in str(error))
+
+
+TOO_LARGE = "Not enough memory for these sizes; choose smaller ones."
+
+
 def unknown(what: str, given: str, known: Iterable[str]) -> PerdureError:
     """The error for a name that does not exist, with the nearest one that does."""
     names = sorted(known)

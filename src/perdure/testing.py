@@ -30,8 +30,8 @@ from perdure.files import read_tensors
 from perdure.learning.engine import Progress, RunOptions, learn
 from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.layout import Vectors
-from perdure.records.record import Record
 from perdure.registry import chosen
+from perdure.storage.record import Record
 
 SMALL: Mapping[str, Any] = {
     "benchmark.i": 3,

@@ -16,8 +16,8 @@ from perdure.options import Options, validated
 
 if TYPE_CHECKING:
     from perdure.analysis.finding import Finding
-    from perdure.records.record import Record
-    from perdure.records.store import RunFolder
+    from perdure.storage.record import Record
+    from perdure.storage.store import RunFolder
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,8 @@ from perdure.learning.splits import Splits
 from perdure.networks.layout import Weights
 from perdure.networks.network import BODY, Network
 from perdure.randomness import generator
-from perdure.records.record import Record
-from perdure.records.store import RunFolder
-from perdure.run import assemble, on_device
+from perdure.storage.record import Record
+from perdure.storage.store import RunFolder
 
 
 class OpenedRun:

@@ -13,7 +13,7 @@ from perdure.networks.batch import Data
 from perdure.networks.layout import Weights
 from perdure.networks.network import Network
 from perdure.networks.targets import tally_of_step
-from perdure.records.record import Record
+from perdure.storage.record import Record
 
 
 class StepScore(NamedTuple):

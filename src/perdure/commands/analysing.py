@@ -83,7 +83,7 @@ def _findings(
         raise PerdureError(
             f"perdure analyse {analysis.name} needs a RUN; 'perdure show' lists the runs that are there."
         )
-    from perdure.records.store import find_run
+    from perdure.storage.store import find_run
 
     found = []
     for name in names:

@@ -1,31 +1,23 @@
-"""Carrying out configs: in this process, or in a pool of processes with one thread each."""
+"""Carrying out configs for the command line: signals, and progress on standard error."""
 
 from __future__ import annotations
 
-import multiprocessing
 import signal
-import tempfile
+import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import nullcontext
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
-from queue import Queue
-from types import FrameType
-from typing import NamedTuple
+from types import FrameType, TracebackType
 
-from perdure.config import Config, from_json
-from perdure.errors import Interrupted, PerdureError
+from perdure.config import Config
+from perdure.errors import Interrupted
+from perdure.executors import Watcher, run_many
+from perdure.experiment import RunResult
 from perdure.learning.engine import Progress, RunOptions
+from perdure.mailbox import Building, News
 from perdure.report.board import Board
 from perdure.report.progress import Display
-from perdure.run import RunResult, run
 
-News = Queue[tuple[int, Progress]]
-"""What workers report: the number of the run, and where it is."""
-LOOK = 0.25
-"""Seconds between looks at the news."""
 PATIENCE = 1.0
 """Seconds within which a second signal counts as the first."""
 
@@ -33,18 +25,17 @@ PATIENCE = 1.0
 class Signals:
     """Ctrl-C and SIGTERM ask for a stop at the next safe moment; a second one is not so patient."""
 
-    def __init__(self, act: Callable[[], None] = lambda: None) -> None:
-        """Take over both signals for the life of the process; `act` is called at the first."""
+    def __init__(self) -> None:
+        """Take over both signals for the life of the process; only its main thread can."""
         self.received: int | None = None
         self.when = 0.0
-        self.act = act
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._receive)
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, self._receive)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         if self.received is None:
             self.received, self.when = number, time.monotonic()
-            self.act()
         elif time.monotonic() - self.when > PATIENCE:
             raise KeyboardInterrupt
 
@@ -69,104 +60,58 @@ def execute(
     board: Board | None = None,
 ) -> list[RunResult]:
     """Run all configs; results in the order of the configs. A board shows all of them together."""
-    options = RunOptions(save_every=save_every, device=device)
-    if board is not None or min(workers, len(configs)) > 1:
-        return _in_pool(configs, runs, max(1, min(workers, len(configs))), options, force, board)
     signals = Signals()
+    options = RunOptions(save_every=save_every, device=device, stop=signals.asked)
+
+    def carried_out(watch: Watcher) -> list[RunResult]:
+        return run_many(configs, runs, workers=workers, force=force, options=options, watch=watch)
+
     try:
-        return [
-            _one(config, runs, replace(options, stop=signals.asked), force, labelled=len(configs) > 1)
-            for config in configs
-        ]
+        if board is not None:
+            return carried_out(_on(board))
+        labels = [f"seed {config.seed}" if len(configs) > 1 else "" for config in configs]
+        with _Displays(labels, live=min(workers, len(configs)) == 1) as displays:
+            return carried_out(displays.show)
     except Interrupted as stop:
         stop.code = signals.code
         raise
 
 
-def _one(
-    config: Config, runs: Path, options: RunOptions, force: bool, *, labelled: bool, live: bool = True
-) -> RunResult:
-    """Run one config with progress on standard error."""
-    with Display(f"seed {config.seed}" if labelled else "", live=live) as display:
-        shown = replace(options, watch=display.show, tell=display.say, building=display.built)
-        done = run(config, runs, shown, force=force)
-        for warning in done.warnings:
-            display.say(warning)
-        return done
+def _on(board: Board) -> Watcher:
+    def watch(number: int, news: News) -> None:
+        if isinstance(news, Progress):
+            board.moved(number, news)
+        elif isinstance(news, RunResult):
+            board.done(number, news.record)
+
+    return watch
 
 
-def _in_pool(
-    configs: Sequence[Config], runs: Path, workers: int, options: RunOptions, force: bool, board: Board | None
-) -> list[RunResult]:
-    """Run configs in processes of one thread each.
+class _Displays:
+    """A display for each run, from its first news to its result; live if only one is there at a time."""
 
-    A signal to this process leaves a file that asks all of them to save themselves and stop.
-    """
-    results: dict[int, RunResult] = {}
-    faults: list[PerdureError] = []
-    with tempfile.TemporaryDirectory() as folder:
-        stop = Path(folder) / "stop"
-        # Workers inherit that Ctrl-C is ignored, also while they still import torch.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        context = multiprocessing.get_context("spawn")
-        with (
-            context.Manager() if board else nullcontext() as manager,
-            ProcessPoolExecutor(workers, mp_context=context) as pool,
-        ):
-            news = None if manager is None else manager.Queue()
-            order = _Order(str(runs), options.save_every, options.device, force, str(stop), news)
-            jobs = {pool.submit(_work, number, c.json, order): number for number, c in enumerate(configs)}
-            signals = Signals(stop.touch)
-            for job in _completed(jobs, board, news):
-                try:
-                    results[jobs[job]] = job.result()
-                    if board is not None:
-                        board.done(jobs[job], results[jobs[job]].record)
-                except PerdureError as fault:
-                    faults.append(fault)
-                    stop.touch()  # what the others have done is saved
-                except Exception as fault:  # a worker that was killed
-                    faults.append(PerdureError(f"A worker process ended unexpectedly ({fault!r})."))
-                    stop.touch()
-    if faults:
-        worst = next((fault for fault in faults if not isinstance(fault, Interrupted)), faults[0])
-        if isinstance(worst, Interrupted):
-            worst.code = signals.code
-        raise worst
-    return [results[number] for number in range(len(configs))]
+    def __init__(self, labels: Sequence[str], *, live: bool) -> None:
+        self.labels, self.live = labels, live
+        self.open: dict[int, Display] = {}
 
+    def __enter__(self) -> _Displays:
+        return self
 
-def _completed(
-    jobs: Collection[Future[RunResult]], board: Board | None, news: News | None
-) -> Iterator[Future[RunResult]]:
-    """The jobs as they end; meanwhile a board is told what workers report."""
-    pending: set[Future[RunResult]] = set(jobs)
-    while pending:
-        ended, pending = wait(pending, timeout=LOOK if board else None, return_when=FIRST_COMPLETED)
-        while board is not None and news is not None and not news.empty():
-            board.moved(*news.get())
-        yield from ended
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for display in self.open.values():
+            display.__exit__(kind, error, trace)
 
-
-class _Order(NamedTuple):
-    """What every worker is told."""
-
-    runs: str
-    save_every: float
-    device: str
-    force: bool
-    stop: str
-    news: News | None
-
-
-def _work(number: int, data: dict[str, object], order: _Order) -> RunResult:
-    """In a worker: run one config, given as plain data, unless a stop was asked for before."""
-    asked = Path(order.stop).exists
-    if asked():
-        raise Interrupted("Stopped; the same command continues where it was.")
-    options = RunOptions(save_every=order.save_every, device=order.device, stop=asked)
-    config, runs, news = from_json(data), Path(order.runs), order.news
-    if news is None:
-        return _one(config, runs, options, order.force, labelled=True, live=False)
-    watching = replace(options, watch=lambda state: news.put((number, state)))
-    return run(config, runs, watching, force=order.force)
+    def show(self, number: int, news: News) -> None:
+        if number not in self.open:
+            self.open[number] = Display(self.labels[number], live=self.live).__enter__()
+        display = self.open[number]
+        if isinstance(news, Progress):
+            display.show(news)
+        elif isinstance(news, Building):
+            display.built(*news)
+        elif isinstance(news, str):
+            display.say(news)
+        else:
+            self.open.pop(number).__exit__(None, None, None)

@@ -49,8 +49,8 @@ def make_report(runs: Path, out: Path | None = None, title: str = TITLE) -> Path
     Damaged records and findings are named on standard error and left out.
     """
     from perdure.paper.findings import all_findings
-    from perdure.records.store import all_records
     from perdure.report.page import write_page
+    from perdure.storage.store import all_records
 
     records, damaged_records = all_records(runs)
     findings, damaged_findings = all_findings(runs)

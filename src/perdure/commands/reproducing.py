@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from perdure.config import Config
     from perdure.paper.item import Item
     from perdure.paper.plan import Plan
-    from perdure.records.record import Record
+    from perdure.storage.record import Record
 
 HELP = """\
 perdure reproduce NAME ... | all: run what an item of the paper needs, print its table, draw its figures

@@ -13,7 +13,7 @@ from perdure.errors import PerdureError
 
 if TYPE_CHECKING:
     from perdure.config import Config
-    from perdure.run import RunResult
+    from perdure.experiment import RunResult
 
 HELP = """\
 perdure run BENCHMARK METHOD: learn a benchmark's tasks one after the other

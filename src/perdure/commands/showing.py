@@ -11,7 +11,7 @@ from perdure.commands.words import check_names, parse
 from perdure.errors import PerdureError
 
 if TYPE_CHECKING:
-    from perdure.records.record import Record
+    from perdure.storage.record import Record
 
 HELP = """\
 perdure show [RUN]: without RUN all finished runs; with it the run's accuracy matrix
@@ -33,9 +33,9 @@ def showing(words: list[str]) -> int:
         return 0
     if len(read.positional) > 1:
         raise PerdureError("perdure show takes one run; see perdure show --help.")
-    from perdure.records.store import find_run
     from perdure.report.tables import accuracy_tables, summary
     from perdure.report.terminal import show
+    from perdure.storage.store import find_run
 
     runs = Path(read.options.get("runs", "runs"))
     if not read.positional and {"plot", "replay"} & set(read.options):
@@ -63,9 +63,9 @@ def showing(words: list[str]) -> int:
 
 
 def _show_all(runs: Path, *, as_json: bool) -> None:
-    from perdure.records.store import all_records
     from perdure.report.tables import list_table
     from perdure.report.terminal import show
+    from perdure.storage.store import all_records
 
     records, warnings = all_records(runs)
     warn(warnings)

@@ -22,8 +22,8 @@ from perdure.config import Config, build
 from perdure.errors import unknown
 from perdure.options import option_text
 from perdure.paper.findings import Cell, Pair
-from perdure.records.record import Record
-from perdure.records.store import RunFolder
+from perdure.storage.record import Record
+from perdure.storage.store import RunFolder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perdure.config import Config
+from perdure.experiment import assemble, generators_of, on_device, threads
 from perdure.learning.engine import begin_phase
 from perdure.learning.learner import init
 from perdure.paper.item import Item
-from perdure.records.record import Record
-from perdure.records.store import RunFolder
-from perdure.run import assemble, generators_of, on_device, threads
+from perdure.storage.record import Record
+from perdure.storage.store import RunFolder
 
 STEPS = 4
 """Iterations that are timed for an estimate; the first is left out."""

@@ -6,11 +6,11 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perdure.experiment import threads
 from perdure.files import write, write_json
 from perdure.paper.findings import FOLDER, Drawing, Findings
 from perdure.paper.item import Drawn, Item, Results
-from perdure.records.record import Record
-from perdure.run import threads
+from perdure.storage.record import Record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

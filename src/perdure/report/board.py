@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 
 from perdure.learning.engine import Progress
-from perdure.records.record import Record
+from perdure.storage.record import Record
 
 SHOWN = 12
 """Finished runs that stay in sight."""

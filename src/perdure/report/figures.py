@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from perdure.analysis.finding import Finding
 from perdure.errors import PerdureError
-from perdure.records.record import Record
+from perdure.storage.record import Record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -19,11 +19,11 @@ from perdure.analysis.statistics import MARGIN, SPREAD
 from perdure.errors import PerdureError
 from perdure.files import write
 from perdure.paper.findings import Findings
-from perdure.records.record import Record
 from perdure.report.numbers import duration, plain
 from perdure.report.palette import Colour, method_colours
 from perdure.report.runs import comparisons, run_data, run_line
 from perdure.report.sections import Identities, items
+from perdure.storage.record import Record
 
 STYLES = ("page.css", "parts.css", "print.css")
 EARLY = "theme.js"

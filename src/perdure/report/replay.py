@@ -9,15 +9,15 @@ from torch import Tensor
 
 from perdure.config import from_json
 from perdure.errors import PerdureError
+from perdure.experiment import assemble, generators_of, on_device
 from perdure.learning.embedding_tables import read_through
 from perdure.learning.engine import outputs_of, unpack
 from perdure.learning.learner import REHEARSAL
 from perdure.learning.phase import context_of
-from perdure.records.record import Record
-from perdure.records.store import RunFolder
 from perdure.rehearsal.rehearsal import sequences_of
 from perdure.report.figures import check_format, save
-from perdure.run import assemble, generators_of, on_device
+from perdure.storage.record import Record
+from perdure.storage.store import RunFolder
 
 EXAMPLES = 4
 """Sequences of each task and kind."""

@@ -12,7 +12,7 @@ from perdure.config import build
 from perdure.errors import PerdureError
 from perdure.options import option_text
 from perdure.presets import SCALES
-from perdure.records.record import Record
+from perdure.storage.record import Record
 
 ROUNDS = 4
 """A given option can choose a variant of a preset, which changes further options."""

@@ -10,10 +10,10 @@ from typing import Any
 
 from perdure.analysis.statistics import mean_and_sem
 from perdure.options import option_text
-from perdure.records.record import Record
 from perdure.report.charts import Tick, percent_axis
 from perdure.report.numbers import SPACE, duration, plain, points, points_with_error, significant, size, whole
 from perdure.report.reproduce import command_of, option_values
+from perdure.storage.record import Record
 
 POINTS = 100
 """At most this many points of a curve are kept; a screen shows no more."""

@@ -12,7 +12,6 @@ from markupsafe import Markup
 
 from perdure.paper.findings import Cell, Findings, Pair
 from perdure.paper.pairs import order_summary
-from perdure.records.record import Record
 from perdure.report.charts import axis_of, differences_strip, reach, strip
 from perdure.report.drawings import embedded
 from perdure.report.numbers import (
@@ -23,6 +22,7 @@ from perdure.report.numbers import (
     probability,
     with_error,
 )
+from perdure.storage.record import Record
 
 SIGNS = {"agrees": "✓", "higher": "▲", "lower": "▼", "reversed": "⇅", "other": "•"}
 """Seen before the word of a verdict: colour alone would not do."""

@@ -12,7 +12,7 @@ from perdure.analysis.finding import Finding
 from perdure.analysis.statistics import Number, mean_and_sem
 from perdure.paper.findings import Findings
 from perdure.paper.pairs import order_summary
-from perdure.records.record import Record
+from perdure.storage.record import Record
 
 
 def accuracy_tables(record: Record) -> list[Table]:

@@ -11,14 +11,15 @@ import torch
 
 from perdure.benchmarks.task import Task, Watch, check_tasks, quiet
 from perdure.config import Config
+from perdure.errors import TOO_LARGE, PerdureError, out_of_memory
 from perdure.learning.engine import RunOptions, learn
 from perdure.learning.learner import Learner
 from perdure.learning.splits import Splits
 from perdure.networks.batch import Data
 from perdure.networks.network import Network
 from perdure.randomness import generator
-from perdure.records.record import Record, make_record
-from perdure.records.store import RunFolder, writable
+from perdure.storage.record import Record, make_record
+from perdure.storage.store import RunFolder, writable
 from perdure.weights.source import GeneratorFactory
 
 
@@ -44,8 +45,14 @@ def run(
     folder = RunFolder(runs, config.hash)
     if not force and (record := folder.record()) is not None:
         return RunResult(record, folder.path, True, folder.warnings)
+    with _memory_explained(config):
+        return _run(config, folder, options, force)
+
+
+def _run(config: Config, folder: RunFolder, options: RunOptions, force: bool) -> RunResult:
+    """With data and network in memory and the folder locked."""
     tasks, learner = assemble(config, options.building)
-    writable(runs)
+    writable(folder.path.parent)
     with folder.locked(config), threads(options.threads):
         record = folder.record()  # another process may have finished it by now
         if record is not None and not force:
@@ -69,6 +76,18 @@ def _carry_out(
     record = make_record(config, tasks, results, machine)
     folder.publish(record)
     return record
+
+
+@contextmanager
+def _memory_explained(config: Config) -> Iterator[None]:
+    """Memory that ran out as one sentence."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not out_of_memory(error):
+            raise
+        what = f"{config.benchmark.name} {config.method}, seed {config.seed}"
+        raise PerdureError(f"{TOO_LARGE.removesuffix('.')} ({what}).") from error
 
 
 @contextmanager

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from perdure.config import Config
 from perdure.errors import PerdureError
@@ -24,7 +25,7 @@ from perdure.files import (
 )
 from perdure.learning.phase import Facts
 from perdure.networks.layout import Vectors
-from perdure.records.record import Record
+from perdure.storage.record import Record
 
 
 class RunFolder:
@@ -54,21 +55,20 @@ class RunFolder:
     def locked(self, config: Config) -> Iterator[None]:
         """Hold the folder for one process; the lock ends with the process, however that ends."""
         write_json(self.path / "config.json", config.json)
+        lock = FileLock(self.path / ".lock")
         try:
-            handle = os.open(self.path / ".lock", os.O_CREAT | os.O_RDWR, 0o666)
+            lock.acquire(blocking=False)
+        except Timeout:
+            raise PerdureError(
+                f"Run {self.path.name} is being worked on by another process; wait for it to end."
+            ) from None
         except OSError as error:
-            raise PerdureError(f"Cannot write to '{self.path}' ({error.strerror}).") from error
+            raise PerdureError(f"Cannot write to '{self.path}' ({error.strerror or error}).") from error
         try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise PerdureError(
-                    f"Run {self.path.name} is being worked on by another process; wait for it to end."
-                ) from None
             sweep(self.path)
             yield
         finally:
-            os.close(handle)
+            lock.release()
 
     def load(self) -> tuple[Vectors, Facts] | None:
         """The checkpoint, or None; a damaged one is set aside and the run starts anew."""
