@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from perdure.config import Config, build
+from perdure.experiment import assemble, on_device
 from perdure.hooks import Step
 from perdure.learning.engine import begin_phase, outputs_of
 from perdure.learning.learner import Learner, grow, init

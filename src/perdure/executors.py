@@ -28,6 +28,7 @@ from perdure.errors import Interrupted, PerdureError
 from perdure.experiment import RunResult, run
 from perdure.learning.engine import Progress, RunOptions
 from perdure.mailbox import Building, Mailbox, News
+from perdure.registry import load_plugin, loaded_plugins
 from perdure.storage.store import to_record
 
 Watcher = Callable[[int, News], None]
@@ -114,7 +115,7 @@ def _through(
     with tempfile.TemporaryDirectory(prefix=".mailbox-", dir=place) as folder:
         mailbox = Mailbox(Path(folder))
         common = {"runs": str(runs), "force": force, "mailbox": folder, "save_every": options.save_every}
-        common |= {"device": options.device, "threads": options.threads}
+        common |= {"device": options.device, "threads": options.threads, "plugins": loaded_plugins()}
         jobs: dict[Future[dict[str, Any]], int] = {}
         results: dict[int, RunResult] = {}
         faults: list[PerdureError] = []
@@ -196,6 +197,8 @@ def work(order: Order) -> dict[str, Any]:
             spoke = time.monotonic()
             mailbox.put(number, news)
 
+    for plugin in order["plugins"]:
+        load_plugin(plugin)
     options = RunOptions(
         stop=mailbox.stopped,
         save_every=order["save_every"],

@@ -11,6 +11,7 @@ from torch import Tensor
 from perdure.analysis.states import States, hidden_states
 from perdure.config import from_json
 from perdure.errors import PerdureError
+from perdure.experiment import assemble, on_device
 from perdure.learning.embedding_tables import all_read_through
 from perdure.learning.engine import outputs_of, unpack
 from perdure.learning.learner import LearnerState
