@@ -7,7 +7,15 @@ import os
 from pathlib import Path
 from typing import Any
 
-from perdure.commands.words import Words, check_names, choice, parse, use_data_folder
+from perdure.commands.arguments import (
+    Arguments,
+    check_count,
+    check_names,
+    choice,
+    on_off_options,
+    parse,
+    use_data_folder,
+)
 from perdure.errors import PerdureError, unknown
 
 HELP = """\
@@ -23,19 +31,17 @@ perdure data check FOLDER         what is understood of one's own data, and all 
   --benchmark.NAME VALUE   check: options of the benchmark arrays, such as --benchmark.kind tags
 """
 
-FLAGS = ("json",)
-
 
 def data(words: list[str]) -> int:
     """Hand over to one of the four commands."""
-    read = parse(words, FLAGS, _bare_options(words))
+    read = parse(words, switches=("json",), on_off=on_off_options(words))
     if read.help or not read.positional:
         print(HELP, end="")
         return 0 if read.help else _nothing()
     name, *read.positional = read.positional
     if name not in COMMANDS:
         raise unknown("command", f"data {name}", [f"data {known}" for known in COMMANDS])
-    use_data_folder(read)
+    use_data_folder(read.options)
     return COMMANDS[name](read)
 
 
@@ -43,23 +49,7 @@ def _nothing() -> int:
     raise PerdureError(f"perdure data needs one of {', '.join(COMMANDS)}.")
 
 
-def _bare_options(words: list[str]) -> set[str]:
-    """Names of on/off options of benchmarks, which may stand without a value."""
-    if not any(word.startswith("--benchmark.") for word in words):
-        return set()
-    from perdure.benchmarks.task import Benchmark
-    from perdure.options import discover
-
-    kinds = discover("perdure.benchmarks", Benchmark).values()
-    return {
-        f"benchmark.{name}"
-        for kind in kinds
-        for name, field in kind.model_fields.items()
-        if field.annotation is bool
-    }
-
-
-def _list(read: Words) -> int:
+def _list(read: Arguments) -> int:
     from perdure.commands.data_listing import listed, needs_text
     from perdure.report.terminal import show
 
@@ -72,7 +62,7 @@ def _list(read: Words) -> int:
     return 0
 
 
-def _where(read: Words) -> int:
+def _where(read: Arguments) -> int:
     from perdure.benchmarks.sources.folder import VARIABLE, cache_folder, data_folder
 
     _takes(read, 0, ("json", "data"))
@@ -95,7 +85,7 @@ def _where(read: Words) -> int:
     return 0
 
 
-def _build(read: Words) -> int:
+def _build(read: Arguments) -> int:
     from perdure.config import SCALES, build, option_names, sections
 
     general = ("data", "scale", "from")
@@ -111,7 +101,7 @@ def _build(read: Words) -> int:
     if "from" in read.options:
         return _regenerate(name, Path(read.options["from"]))
     scale = choice(read.options, "scale", SCALES, "laptop")
-    given = {key: value for key, value in _values(read).items() if key not in general}
+    given: dict[str, Any] = read.values(known)
     benchmark = build(name, METHOD, scale=scale, **given).benchmark
     from perdure.benchmarks.task import check_tasks
 
@@ -124,11 +114,6 @@ def _build(read: Words) -> int:
 
 METHOD = "fine-tuning"
 """A build needs a method's presets for the benchmark's own options only; any method will do."""
-
-
-def _values(read: Words) -> dict[str, Any]:
-    """Options as values; none stands for nothing, as in perdure run."""
-    return {name: None if value.lower() == "none" else value for name, value in read.options.items()}
 
 
 def _regenerate(name: str, folder: Path) -> int:
@@ -150,7 +135,7 @@ def _regenerate(name: str, folder: Path) -> int:
     return 0
 
 
-def _check(read: Words) -> int:
+def _check(read: Arguments) -> int:
     from perdure.benchmarks.arrays import Arrays
     from perdure.commands.data_check import check
 
@@ -158,18 +143,13 @@ def _check(read: Words) -> int:
         raise PerdureError("perdure data check needs a FOLDER with one file or sub-folder for each task.")
     known = [f"benchmark.{name}" for name in Arrays.model_fields if name != "folder"]
     _takes(read, 1, ("json", "data", *known))
-    given = {
-        key.removeprefix("benchmark."): value
-        for key, value in _values(read).items()
-        if key.startswith("benchmark.")
-    }
+    given = {name.removeprefix("benchmark."): value for name, value in read.values(known).items()}
     return check(read.positional[0], given, as_json="json" in read.options)
 
 
-def _takes(read: Words, count: int, known: tuple[str, ...]) -> None:
+def _takes(read: Arguments, count: int, known: tuple[str, ...]) -> None:
     """Refuse words and options that a command does not know."""
-    if len(read.positional) > count:
-        raise PerdureError(f"'{read.positional[count]}' is one word too many; see perdure data --help.")
+    check_count(read, count, "perdure data")
     check_names(read, known)
 
 
