@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 from perdure.commands.arguments import (
@@ -27,7 +26,6 @@ perdure data check FOLDER         what is understood of one's own data, and all 
   --data DIR           folder of raw data (default: PERDURE_DATA, or the user's cache)
   --json               list, where and check: print JSON
   --scale SCALE        build: as perdure run (default: laptop); options --benchmark.NAME VALUE too
-  --from DIR           build smnist: make its strokes anew from the four MNIST files in DIR, and compare
   --benchmark.NAME VALUE   check: options of the benchmark arrays, such as --benchmark.kind tags
 """
 
@@ -88,7 +86,7 @@ def _where(read: Arguments) -> int:
 def _build(read: Arguments) -> int:
     from perdure.config import SCALES, build, option_names, sections
 
-    general = ("data", "scale", "from")
+    general = ("data", "scale")
     if not read.positional:
         raise PerdureError("perdure data build needs a BENCHMARK; perdure data list names them.")
     name = read.positional[0]
@@ -98,8 +96,6 @@ def _build(read: Arguments) -> int:
     from perdure.report.progress import Display
     from perdure.report.terminal import show
 
-    if "from" in read.options:
-        return _regenerate(name, Path(read.options["from"]))
     scale = choice(read.options, "scale", SCALES, "laptop")
     given: dict[str, Any] = read.values(known)
     benchmark = build(name, METHOD, scale=scale, **given).benchmark
@@ -114,25 +110,6 @@ def _build(read: Arguments) -> int:
 
 METHOD = "fine-tuning"
 """A build needs a method's presets for the benchmark's own options only; any method will do."""
-
-
-def _regenerate(name: str, folder: Path) -> int:
-    """Make the shipped strokes anew and say whether they are the same."""
-    if name != "smnist":
-        raise PerdureError(f"--from is for smnist, whose data come with Perdure; {name} reads its raw files.")
-    from perdure.benchmarks.sources.strokes import differing, regenerate
-    from perdure.report.progress import Display
-
-    with Display() as display:
-        content = regenerate(folder, display.built)
-    wrong = differing(content)
-    if wrong:
-        raise PerdureError(
-            f"{wrong} digits made from '{folder}' differ from those that come with Perdure; these need MNIST "
-            f"as it was published."
-        )
-    print(f"All digits made from '{folder}' are the same as those that come with Perdure.")
-    return 0
 
 
 def _check(read: Arguments) -> int:
