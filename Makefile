@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: help demo test check browser bench results clean
+.PHONY: help demo test check browser bench results strokes clean
 
 help:
 	@echo "make demo    set up, run Table 1 of the paper with one seed, write a report (13 minutes on 2 cores)"
 	@echo "make test    set up, check style and types, run all tests"
 	@echo "make bench   set up, measure speed as ratios (one thread, a quiet machine)"
 	@echo "make results set up, make docs/report.html anew: Table 1 with five seeds, six items with one (two hours)"
+	@echo "make strokes MNIST=DIR   set up, make the pen strokes from MNIST's files and compare them with ours"
 	@echo "make clean   remove the virtual environment and caches (records in runs/ stay)"
 
 $(VENV)/ready: pyproject.toml constraints.txt
@@ -44,6 +45,11 @@ results: $(VENV)/ready
 	$(BIN)/perdure reproduce table-1 supervised --scale laptop --seeds 5
 	$(BIN)/perdure reproduce table-2 transfer single-head flatness intuition theory --scale laptop --seeds 1
 	$(BIN)/perdure report --out docs/report.html
+
+# A tool outside the package: the file of pen strokes, made again from the four files of MNIST.
+strokes: $(VENV)/ready
+	@test -n "$(MNIST)" || { echo "Name the folder of MNIST's four files: make strokes MNIST=DIR"; exit 2; }
+	PYTHONPATH=tools $(BIN)/python -m strokes "$(MNIST)"
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -127,7 +127,13 @@ def test_list_and_help_name_everything(capsys):
 
 
 def test_help_needs_no_torch():
-    for words in (["--help"], ["run", "--help"], ["list"], ["show", "--help"]):
+    for words in (
+        ["--help"],
+        ["--version"],
+        ["list"],
+        ["list", "-h"],
+        *([name, "--help"] for name in ("run", "show", "reproduce", "report", "data")),
+    ):
         code = (
             "import sys; from perdure.cli import main; main(sys.argv[1:]);"
             "sys.exit(3 if 'torch' in sys.modules else 0)"
@@ -172,6 +178,13 @@ def test_help_needs_no_torch():
         (["show"], "No finished runs"),
         (["show", "a", "b"], "one run"),
         (["show", "--fun"], "Unknown option"),
+        (["show", "--runs", ""], "--runs needs a name"),
+        (["run", "permuted-copy", "si", "--runs", ""], "--runs needs a name"),
+        (["run", "permuted-copy", "si", "--plot="], "--plot needs a name"),
+        (["run", "permuted-copy", "si", "--data", ""], "--data needs a name"),
+        (["list", "x"], "'x' is one word too many"),
+        (["reproduce", "all", "x"], "Unknown item"),
+        (["reproduce", "all", "table-1"], "leave out either it or 'table-1'"),
     ],
 )
 def test_mistakes_get_one_sentence_and_exit_code_2(words, message, capsys):

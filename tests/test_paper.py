@@ -287,6 +287,31 @@ def test_items_without_their_data_are_left_out_or_refused(tmp_path, capsys, monk
     assert "table-1 is left out" not in said
 
 
+def test_a_plan_builds_no_data(tmp_path, monkeypatch, capsys):
+    """Whether files are there is asked without reading them: empty ones will do for that."""
+    folder = tmp_path / "data" / "audioset"
+    folder.mkdir(parents=True)
+    for name in (
+        "ontology.json",
+        "class_labels_indices.csv",
+        "confidence_data.csv",
+        "bal_train.npz",
+        "eval.npz",
+    ):
+        (folder / name).touch()
+    monkeypatch.setenv("PERDURE_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    words = ["--scale", "smoke", "--plan", "--runs", str(tmp_path / "r")]
+    assert main(["reproduce", "audioset", *words]) == 0
+    assert "0 of them finished" in capsys.readouterr().err
+    (folder / "eval.npz").unlink()
+    assert main(["reproduce", "audioset", *words]) == 2
+    assert "lacks clips" in capsys.readouterr().err
+    (tmp_path / "data" / "ud" / "ud-treebanks-v2.6").mkdir(parents=True)
+    assert main(["reproduce", "pos", *words]) == 2
+    assert "has no treebank" in capsys.readouterr().err
+
+
 def test_everything_is_reproduced_at_smoke_scale(tmp_path, capfd, monkeypatch):
     """Every item end to end: its runs, its numbers, its figures in three formats, and the report."""
     monkeypatch.setenv("PERDURE_DATA", str(make_data(tmp_path / "data")))

@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from page_tree import Tree
+from perdure.commands.arguments import parse
 from perdure.commands.running import _configs
-from perdure.commands.words import parse
 from perdure.config import build
 from perdure.methods import COMBINATIONS, METHODS
 from perdure.report.drawings import embedded
@@ -50,7 +50,7 @@ def test_the_command_of_a_run_makes_that_run(method):
         config = build("permuted-copy", method, scale=scale, seed=seed, **chosen)
         made = replace(record("si", 0), method=method, seed=seed, config=json.loads(json.dumps(config.json)))
         words = shlex.split(command_of(made))
-        read = parse(words[2:], flags=())
+        read = parse(words[2:])
         (again,) = _configs(read, read.options.get("scale", "laptop"))
         assert words[:2] == ["perdure", "run"]
         assert again.hash == config.hash
@@ -121,6 +121,6 @@ def test_numbers_are_short():
 def test_options_that_are_valid_only_together_stay_together():
     config = build("copy", "online-ewc", scale="smoke", **{"benchmark.i": 2, "benchmark.p": 2})
     made = replace(record("online-ewc", 0), benchmark="copy", config=json.loads(json.dumps(config.json)))
-    read = parse(shlex.split(command_of(made))[2:], flags=())
+    read = parse(shlex.split(command_of(made))[2:])
     (again,) = _configs(read, read.options.get("scale", "laptop"))
     assert again.hash == config.hash

@@ -10,10 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from perdure.benchmarks.sources import strokes as converter
-from perdure.benchmarks.sources.idx import read_digits, read_images, read_labels
-from perdure.benchmarks.sources.strokes import convert, differing, regenerate, skeleton, start_points
-from perdure.benchmarks.sources.strokes_bitmaps import (
+from perdure.benchmarks.sources.strokes_file import (
+    Strokes,
+    decode,
+    pen_strokes,
+    shipped,
+    shipped_content,
+)
+from perdure.errors import PerdureError
+from strokes import convert as converter
+from strokes.bitmaps import (
     components,
     pack,
     pixels,
@@ -23,22 +29,16 @@ from perdure.benchmarks.sources.strokes_bitmaps import (
     unpack,
     without_specks,
 )
-from perdure.benchmarks.sources.strokes_file import (
-    Strokes,
-    decode,
-    encode,
-    pen_strokes,
-    shipped,
-    shipped_content,
-)
-from perdure.benchmarks.sources.strokes_tours import (
+from strokes.convert import convert, differing, regenerate, skeleton, start_points
+from strokes.idx import read_digits, read_images, read_labels
+from strokes.packing import encode
+from strokes.tours import (
     TOURS,
     best_tours,
     closed_lengths,
     cost_matrix,
     nearest_neighbour_tours,
 )
-from perdure.errors import PerdureError
 
 DATA = Path(os.environ.get("PERDURE_DATA") or Path(__file__).parents[2] / "shared" / "data")
 

@@ -8,13 +8,14 @@ AudioSet-100 balanced+eval, and their accuracies are not those of the paper's sp
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from perdure.benchmarks.sources.cache import Arrays, digest, kept
-from perdure.benchmarks.sources.clips import ARCHIVE, FRAMES, Selected, files_of, read_parts, select
+from perdure.benchmarks.sources.clips import ARCHIVE, FRAMES, Form, Selected, files_of, read_parts, select
 from perdure.benchmarks.sources.folder import raw
 from perdure.benchmarks.sources.ontology import considered_classes
 from perdure.benchmarks.task import Array, Benchmark, Need, Sequences, Task, Watch, quiet
@@ -104,6 +105,16 @@ class Audioset(Benchmark):
         """With all three sets the clips are chosen as the paper's are."""
         return self.subset == "full"
 
+    def find_files(self) -> None:
+        """The three files about classes, and clips of all parts in some form."""
+        self._files()
+
+    def _files(self) -> tuple[Path, list[Path], Form, list[Path]]:
+        """The folder, the files about classes, and form and files of the clips."""
+        folder = raw(self.name, "audioset")
+        about = [raw(self.name, "audioset", name) for name in METADATA]
+        return folder, about, *files_of(folder, PARTS[self.subset], self.source)
+
     def build(self, watch: Watch = quiet) -> list[Task]:
         """Clips stay bytes: x is uint8 [N, 10, 128], y [N] the column of a clip's class in its task's row."""
         arrays = self._arranged(watch)
@@ -125,9 +136,7 @@ class Audioset(Benchmark):
 
     def _arranged(self, watch: Watch) -> Arrays:
         """What `arrange` makes of the raw files, or made of them before."""
-        folder = raw(self.name, "audioset")
-        about = [raw(self.name, "audioset", name) for name in METADATA]
-        form, files = files_of(folder, PARTS[self.subset], self.source)
+        folder, about, form, files = self._files()
         most = self.clips or MOST[self.subset]
 
         def make() -> Arrays:

@@ -128,6 +128,17 @@ class Pos(Benchmark):
             raise ValueError(f"tasks = {self.tasks} are more than the {len(self.languages)} languages")
         return self
 
+    def find_files(self) -> None:
+        """The treebanks, a file of each language if they are a folder, and vectors if they are read."""
+        path, there = self._source(), set[str]()
+        if path.is_dir():
+            there = set(treebank_names(path))
+        for language in self.languages[: self.tasks]:
+            if path.is_dir() and not there & set(_candidates(language)):
+                raise PerdureError(_no_treebank(language, path))
+            if self.embeddings != "own":
+                vector_file(raw(self.name, self.vectors), _candidates(language), self.embeddings)
+
     def build(self, watch: Watch = quiet) -> list[Task]:
         """A task for each language: x int32 [N, T] rows of a table [V, D], y int8 [N, T]."""
         path = self._source()
@@ -207,9 +218,11 @@ def chosen(language: str, treebanks: dict[str, Treebank], path: Path) -> str:
         raise PerdureError(
             f"pos: '{path}' lacks the {missing} split of '{there[0]}'; add it, or leave it out."
         )
-    raise PerdureError(
-        f"pos: '{path}' has no treebank '{language}'; it has {', '.join(treebank_names(path)) or 'none'}."
-    )
+    raise PerdureError(_no_treebank(language, path))
+
+
+def _no_treebank(language: str, path: Path) -> str:
+    return f"pos: '{path}' has no treebank '{language}'; it has {', '.join(treebank_names(path)) or 'none'}."
 
 
 def given(file: Path, splits: Treebank) -> Lexicon:

@@ -36,9 +36,7 @@ SEEDS = 100_000
 class Smnist(Benchmark):
     """Stroke MNIST: sort strings of handwritten digits, two digits a task."""
 
-    origin: ClassVar[str] = (
-        "comes with Perdure; perdure data build smnist --from DIR makes it anew from MNIST"
-    )
+    origin: ClassVar[str] = "comes with Perdure; tools/strokes in the repository makes it from MNIST"
 
     digits: Annotated[int, Field(ge=1, le=10)] = 1
     """m: digits that a sample strings together."""

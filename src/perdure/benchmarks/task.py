@@ -123,6 +123,9 @@ class Benchmark(Piece):
         """Whether the paper's numbers can be expected from its data."""
         return True
 
+    def find_files(self) -> None:
+        """Raise a helpful error where raw files are missing; none is read, so this takes no time."""
+
     @abstractmethod
     def build(self, watch: Watch = quiet) -> list[Task]:
         """The tasks in the order in which they are to be learnt; a long build tells how far it is."""

@@ -7,8 +7,8 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perdure.commands.arguments import check_names, parse, path_option, runs_folder, switches_of
 from perdure.commands.showing import warn
-from perdure.commands.words import check_names, parse
 from perdure.errors import PerdureError
 
 if TYPE_CHECKING:
@@ -32,14 +32,8 @@ def analysing(words: list[str]) -> int:
     """Analyse, print, draw."""
     from perdure.analysis.catalogue import ANALYSES, find_analysis
 
-    names = {field for entry in ANALYSES.values() for field in entry.options.model_fields}
-    switches = {
-        field
-        for entry in ANALYSES.values()
-        for field, info in entry.options.model_fields.items()
-        if info.annotation is bool
-    }
-    read = parse(words, ("json",), switches)
+    options = [each for entry in ANALYSES.values() for each in entry.options.model_fields.items()]
+    read = parse(words, switches=("json",), on_off=switches_of(options))
     if not read.positional:
         print(HELP)
         for entry in ANALYSES.values():
@@ -49,13 +43,9 @@ def analysing(words: list[str]) -> int:
     if read.help:
         _print_options(analysis)
         return 0
-    check_names(read, [*GENERAL, *(name for name in names if name in analysis.options.model_fields)])
-    values = {
-        name: None if value.lower() == "none" else value
-        for name, value in read.options.items()
-        if name not in GENERAL
-    }
-    found = _findings(analysis, read.positional[1:], Path(read.options.get("runs", "runs")), values)
+    check_names(read, [*GENERAL, *analysis.options.model_fields])
+    figure, values = path_option(read.options, "plot"), read.values(analysis.options.model_fields)
+    found = _findings(analysis, read.positional[1:], runs_folder(read.options), values)
     if "json" in read.options:
         print(json.dumps([finding.json for finding in found]))
     else:
@@ -63,10 +53,10 @@ def analysing(words: list[str]) -> int:
         from perdure.report.terminal import show
 
         show(*(finding_table(finding) for finding in found))
-    if "plot" in read.options:
+    if figure is not None:
         from perdure.report.figures import draw_findings
 
-        draw_findings(found, Path(read.options["plot"]))
+        draw_findings(found, figure)
     return 0
 
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import Any
 
-from perdure.commands.words import Words, check_names, choice, parse, use_data_folder
+from perdure.commands.arguments import (
+    Arguments,
+    check_count,
+    check_names,
+    choice,
+    on_off_options,
+    parse,
+    use_data_folder,
+)
 from perdure.errors import PerdureError, unknown
 
 HELP = """\
@@ -19,23 +26,20 @@ perdure data check FOLDER         what is understood of one's own data, and all 
   --data DIR           folder of raw data (default: PERDURE_DATA, or the user's cache)
   --json               list, where and check: print JSON
   --scale SCALE        build: as perdure run (default: laptop); options --benchmark.NAME VALUE too
-  --from DIR           build smnist: make its strokes anew from the four MNIST files in DIR, and compare
   --benchmark.NAME VALUE   check: options of the benchmark arrays, such as --benchmark.kind tags
 """
-
-FLAGS = ("json",)
 
 
 def data(words: list[str]) -> int:
     """Hand over to one of the four commands."""
-    read = parse(words, FLAGS, _bare_options(words))
+    read = parse(words, switches=("json",), on_off=on_off_options(words))
     if read.help or not read.positional:
         print(HELP, end="")
         return 0 if read.help else _nothing()
     name, *read.positional = read.positional
     if name not in COMMANDS:
         raise unknown("command", f"data {name}", [f"data {known}" for known in COMMANDS])
-    use_data_folder(read)
+    use_data_folder(read.options)
     return COMMANDS[name](read)
 
 
@@ -43,23 +47,7 @@ def _nothing() -> int:
     raise PerdureError(f"perdure data needs one of {', '.join(COMMANDS)}.")
 
 
-def _bare_options(words: list[str]) -> set[str]:
-    """Names of on/off options of benchmarks, which may stand without a value."""
-    if not any(word.startswith("--benchmark.") for word in words):
-        return set()
-    from perdure.benchmarks.task import Benchmark
-    from perdure.registry import pieces
-
-    kinds = pieces("benchmarks", Benchmark).values()
-    return {
-        f"benchmark.{name}"
-        for kind in kinds
-        for name, field in kind.model_fields.items()
-        if field.annotation is bool
-    }
-
-
-def _list(read: Words) -> int:
+def _list(read: Arguments) -> int:
     from perdure.commands.data_listing import listed, needs_text
     from perdure.report.terminal import show
 
@@ -72,7 +60,7 @@ def _list(read: Words) -> int:
     return 0
 
 
-def _where(read: Words) -> int:
+def _where(read: Arguments) -> int:
     from perdure.benchmarks.sources.folder import VARIABLE, cache_folder, data_folder
 
     _takes(read, 0, ("json", "data"))
@@ -95,11 +83,11 @@ def _where(read: Words) -> int:
     return 0
 
 
-def _build(read: Words) -> int:
+def _build(read: Arguments) -> int:
     from perdure.config import build, option_names, sections
     from perdure.presets import SCALES
 
-    general = ("data", "scale", "from")
+    general = ("data", "scale")
     if not read.positional:
         raise PerdureError("perdure data build needs a BENCHMARK; perdure data list names them.")
     name = read.positional[0]
@@ -109,10 +97,8 @@ def _build(read: Words) -> int:
     from perdure.report.progress import Display
     from perdure.report.terminal import show
 
-    if "from" in read.options:
-        return _regenerate(name, Path(read.options["from"]))
     scale = choice(read.options, "scale", SCALES, "laptop")
-    given = {key: value for key, value in _values(read).items() if key not in general}
+    given: dict[str, Any] = read.values(known)
     benchmark = build(name, METHOD, scale=scale, **given).benchmark
     from perdure.benchmarks.task import check_tasks
 
@@ -127,31 +113,7 @@ METHOD = "fine-tuning"
 """A build needs a method's presets for the benchmark's own options only; any method will do."""
 
 
-def _values(read: Words) -> dict[str, Any]:
-    """Options as values; none stands for nothing, as in perdure run."""
-    return {name: None if value.lower() == "none" else value for name, value in read.options.items()}
-
-
-def _regenerate(name: str, folder: Path) -> int:
-    """Make the shipped strokes anew and say whether they are the same."""
-    if name != "smnist":
-        raise PerdureError(f"--from is for smnist, whose data come with Perdure; {name} reads its raw files.")
-    from perdure.benchmarks.sources.strokes import differing, regenerate
-    from perdure.report.progress import Display
-
-    with Display() as display:
-        content = regenerate(folder, display.built)
-    wrong = differing(content)
-    if wrong:
-        raise PerdureError(
-            f"{wrong} digits made from '{folder}' differ from those that come with Perdure; these need MNIST "
-            f"as it was published."
-        )
-    print(f"All digits made from '{folder}' are the same as those that come with Perdure.")
-    return 0
-
-
-def _check(read: Words) -> int:
+def _check(read: Arguments) -> int:
     from perdure.benchmarks.arrays import Arrays
     from perdure.commands.data_check import check
 
@@ -159,18 +121,13 @@ def _check(read: Words) -> int:
         raise PerdureError("perdure data check needs a FOLDER with one file or sub-folder for each task.")
     known = [f"benchmark.{name}" for name in Arrays.model_fields if name != "folder"]
     _takes(read, 1, ("json", "data", *known))
-    given = {
-        key.removeprefix("benchmark."): value
-        for key, value in _values(read).items()
-        if key.startswith("benchmark.")
-    }
+    given = {name.removeprefix("benchmark."): value for name, value in read.values(known).items()}
     return check(read.positional[0], given, as_json="json" in read.options)
 
 
-def _takes(read: Words, count: int, known: tuple[str, ...]) -> None:
+def _takes(read: Arguments, count: int, known: tuple[str, ...]) -> None:
     """Refuse words and options that a command does not know."""
-    if len(read.positional) > count:
-        raise PerdureError(f"'{read.positional[count]}' is one word too many; see perdure data --help.")
+    check_count(read, count, "perdure data")
     check_names(read, known)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perdure.commands.words import check_names, parse
+from perdure.commands.arguments import check_count, check_names, parse
 from perdure.methods import COMBINATIONS
 
 HELP = """\
@@ -12,8 +12,9 @@ perdure list: benchmarks, methods and scales
 
 def listing(words: list[str]) -> int:
     """Print what there is."""
-    read = parse(words, flags=())
+    read = parse(words)
     check_names(read, ())
+    check_count(read, 0, "perdure list")
     if read.help:
         print(HELP, end="")
         return 0

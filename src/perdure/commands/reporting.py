@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from perdure.commands.arguments import check_names, parse, path_option, runs_folder
 from perdure.commands.showing import warn
-from perdure.commands.words import check_names, parse
 from perdure.errors import PerdureError
 
 HELP = """\
@@ -25,7 +25,7 @@ ENDINGS = (".html", ".htm")
 
 def reporting(words: list[str]) -> int:
     """Write the page."""
-    read = parse(words, flags=())
+    read = parse(words)
     check_names(read, ("runs", "out", "title"))
     if read.help:
         print(HELP, end="")
@@ -35,10 +35,10 @@ def reporting(words: list[str]) -> int:
             f"perdure report takes options alone, but '{read.positional[0]}' was given; did you mean "
             f"--runs {read.positional[0]}?"
         )
-    out = Path(read.options["out"]) if "out" in read.options else None
+    out = path_option(read.options, "out")
     if out is not None and out.suffix.lower() not in ENDINGS:
         raise PerdureError(f"--out: a page's name must end in {' or '.join(ENDINGS)} (given: '{out.name}').")
-    runs = Path(read.options.get("runs", "runs"))
+    runs = runs_folder(read.options)
     print(f"Report: {make_report(runs, out, read.options.get('title', TITLE))}")
     return 0
 

@@ -8,12 +8,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perdure.commands.arguments import (
+    check_names,
+    choice,
+    device,
+    parse,
+    runs_folder,
+    use_data_folder,
+    whole_number,
+)
 from perdure.commands.showing import warn
-from perdure.commands.words import check_names, choice, device, parse, use_data_folder, whole_number
 from perdure.errors import PerdureError
 
 if TYPE_CHECKING:
-    from perdure.config import Config
+    from perdure.benchmarks.task import Benchmark
     from perdure.paper.item import Item
     from perdure.paper.plan import Plan
     from perdure.storage.record import Record
@@ -38,12 +46,12 @@ OPTIONS = ("scale", "seeds", "workers", "runs", "data", "device", "plan")
 
 def reproducing(words: list[str]) -> int:
     """Plan, run, evaluate, print, report."""
-    read = parse(words, flags=("plan",))
+    read = parse(words, switches=("plan",))
     check_names(read, OPTIONS)
     if read.help:
         print(HELP, end="")
         return 0
-    use_data_folder(read)
+    use_data_folder(read.options)
     from perdure.paper.item import find_item, items
     from perdure.presets import SCALES
 
@@ -52,10 +60,13 @@ def reproducing(words: list[str]) -> int:
         return 0
     scale = choice(read.options, "scale", SCALES, "laptop")
     every = "all" in read.positional
-    chosen = items() if every else {name: find_item(name) for name in read.positional}
+    named = {name: find_item(name) for name in read.positional if name != "all"}
+    if every and named:
+        raise PerdureError(f"'all' stands for every item; leave out either it or '{next(iter(named))}'.")
+    chosen = items() if every else named
     chosen = _possible(chosen, scale, refuse=not every)
     seeds = {name: whole_number(read.options, "seeds", item.seeds(scale), 1) for name, item in chosen.items()}
-    runs = Path(read.options.get("runs", "runs"))
+    runs = runs_folder(read.options)
     workers = whole_number(read.options, "workers", os.cpu_count() or 1, 1)
     from perdure.paper.plan import plan
 
@@ -75,33 +86,28 @@ def _list(items: Mapping[str, Item]) -> None:
 
 def _possible(items: Mapping[str, Item], scale: str, *, refuse: bool) -> dict[str, Item]:
     """The items whose data can be had; the others are named, or refused."""
-    checked: dict[str, PerdureError | None] = {}
+    checked: dict[Benchmark, PerdureError | None] = {}
     possible = {}
     for name, item in items.items():
-        benchmarks: dict[str, Config] = {
-            setting.benchmark: setting.config(scale, 0) for setting in item.settings(scale)
-        }
-        for benchmark, config in benchmarks.items():
+        faults = []
+        for benchmark in {setting.problem(scale) for setting in item.settings(scale)}:
             if benchmark not in checked:
-                checked[benchmark] = _fault(config)
-        faults = [checked[benchmark] for benchmark in benchmarks if checked[benchmark] is not None]
+                checked[benchmark] = _fault(benchmark)
+            if (fault := checked[benchmark]) is not None:
+                faults.append(fault)
         if not faults:
             possible[name] = item
         elif refuse:
-            assert faults[0] is not None
             raise faults[0]
         else:
             print(f"{name} is left out: {faults[0]}", file=sys.stderr)
     return possible
 
 
-def _fault(config: Config) -> PerdureError | None:
-    """Why a benchmark cannot be built, if so."""
-    from perdure.report.progress import Display
-
+def _fault(benchmark: Benchmark) -> PerdureError | None:
+    """Which raw files a benchmark lacks, if so; nothing is built for that."""
     try:
-        with Display() as display:
-            config.benchmark.build(display.built)
+        benchmark.find_files()
     except PerdureError as fault:
         return fault
     return None

@@ -7,8 +7,19 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perdure.commands.arguments import (
+    Arguments,
+    check_names,
+    choice,
+    device,
+    on_off_options,
+    parse,
+    path_option,
+    runs_folder,
+    use_data_folder,
+    whole_number,
+)
 from perdure.commands.showing import plot
-from perdure.commands.words import Words, check_names, choice, device, parse, use_data_folder, whole_number
 from perdure.errors import PerdureError
 
 if TYPE_CHECKING:
@@ -37,13 +48,13 @@ perdure run BENCHMARK METHOD --help lists every option of the benchmark, the net
 A run that was stopped continues where it was when the same command is given again.
 """
 
-FLAGS = ("json", "force")
-GENERAL = (*FLAGS, "seed", "seeds", "scale", "workers", "runs", "data", "device", "plot", "save-every")
+SWITCHES = ("json", "force")
+GENERAL = (*SWITCHES, "seed", "seeds", "scale", "workers", "runs", "data", "device", "plot", "save-every")
 
 
 def running(words: list[str]) -> int:
     """Parse, run, print."""
-    read = parse(words, FLAGS, _bare_options(words))
+    read = parse(words, switches=SWITCHES, on_off=on_off_options(words))
     if len(read.positional) < 2:
         if read.help:
             print(HELP, end="")
@@ -66,19 +77,20 @@ def running(words: list[str]) -> int:
         print_options(read.positional[0], read.positional[1], scale)
         return 0
     check_names(read, [*GENERAL, *known])
-    use_data_folder(read)
+    use_data_folder(read.options)
     configs = _configs(read, scale)
     from perdure.report.figures import check_format
 
-    if "plot" in read.options:
-        check_format(Path(read.options["plot"]))
+    figure = path_option(read.options, "plot")
+    if figure is not None:
+        check_format(figure)
         if len(configs) > 1:
             raise PerdureError("--plot draws one run; give --seed instead of --seeds.")
     from perdure.commands.executing import execute
 
     done = execute(
         configs,
-        Path(read.options.get("runs", "runs")),
+        runs_folder(read.options),
         workers=whole_number(read.options, "workers", 1, 1),
         device=device(read.options),
         force="force" in read.options,
@@ -88,16 +100,7 @@ def running(words: list[str]) -> int:
     return 0
 
 
-def _bare_options(words: list[str]) -> set[str]:
-    """Names of all on/off options, which may stand without a value."""
-    if not any(word.startswith("--") and "." in word for word in words):
-        return set()  # and so torch is not needed yet
-    from perdure.config import every_option
-
-    return {name for name, field in every_option() if field.annotation is bool}
-
-
-def _configs(read: Words, scale: str) -> list[Config]:
+def _configs(read: Arguments, scale: str) -> list[Config]:
     """One config for each seed."""
     from perdure.config import build
 
@@ -106,15 +109,11 @@ def _configs(read: Words, scale: str) -> list[Config]:
     seeds = [whole_number(read.options, "seed", 0, 0)]
     if "seeds" in read.options:
         seeds = list(range(whole_number(read.options, "seeds", 1, 1)))
-    values: dict[str, Any] = {
-        name: None if value.lower() == "none" else value
-        for name, value in read.options.items()
-        if name not in GENERAL
-    }
+    values: dict[str, Any] = read.values(name for name in read.options if name not in GENERAL)
     return [build(*read.positional, scale=scale, seed=seed, **values) for seed in seeds]
 
 
-def _print(done: list[RunResult], read: Words) -> None:
+def _print(done: list[RunResult], read: Arguments) -> None:
     from perdure.report.tables import accuracy_tables, summary
     from perdure.report.terminal import show
 
@@ -128,4 +127,4 @@ def _print(done: list[RunResult], read: Words) -> None:
         for one in done:
             show(f"Record: {os.path.relpath(one.folder)}" + (" (finished before)" if one.found else ""))
     if "plot" in read.options:
-        plot(done[0].record, read.options["plot"])
+        plot(done[0].record, Path(read.options["plot"]))

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.commands.words import check_names, parse
+from perdure.commands.arguments import check_names, parse, path_option, runs_folder
 from perdure.errors import PerdureError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ perdure show [RUN]: without RUN all finished runs; with it the run's accuracy ma
 
 def showing(words: list[str]) -> int:
     """Print or draw records."""
-    read = parse(words, flags=("json",))
+    read = parse(words, switches=("json",))
     check_names(read, ("runs", "plot", "replay", "json"))
     if read.help:
         print(HELP, end="")
@@ -37,8 +37,9 @@ def showing(words: list[str]) -> int:
     from perdure.report.terminal import show
     from perdure.storage.store import find_run
 
-    runs = Path(read.options.get("runs", "runs"))
-    if not read.positional and {"plot", "replay"} & set(read.options):
+    runs = runs_folder(read.options)
+    figure, replay = path_option(read.options, "plot"), path_option(read.options, "replay")
+    if not read.positional and (figure or replay):
         raise PerdureError("A figure is drawn of one run: perdure show RUN --plot FILE.")
     if not read.positional:
         _show_all(runs, as_json="json" in read.options)
@@ -52,13 +53,13 @@ def showing(words: list[str]) -> int:
         print(json.dumps(record.json))
     else:
         show(*accuracy_tables(record), summary([record]))
-    if "plot" in read.options:
-        plot(record, read.options["plot"])
-    if "replay" in read.options:
+    if figure is not None:
+        plot(record, figure)
+    if replay is not None:
         from perdure.report.replay import draw_replay
 
-        draw_replay(folder, record, Path(read.options["replay"]))
-        print(f"Figure: {read.options['replay']}", file=sys.stderr)
+        draw_replay(folder, record, replay)
+        print(f"Figure: {replay}", file=sys.stderr)
     return 0
 
 
@@ -83,9 +84,9 @@ def warn(warnings: list[str]) -> None:
         print(f"perdure: {warning}", file=sys.stderr)
 
 
-def plot(record: Record, name: str) -> None:
+def plot(record: Record, path: Path) -> None:
     """Draw a record's accuracy matrix."""
     from perdure.report.figures import draw_accuracy
 
-    draw_accuracy(record, Path(name))
-    print(f"Figure: {name}", file=sys.stderr)
+    draw_accuracy(record, path)
+    print(f"Figure: {path}", file=sys.stderr)

@@ -29,7 +29,7 @@ JUMP = len(DIRECTIONS)
 LARGEST = 2**27
 """Bytes that a file may hold unpacked; Stroke MNIST needs 3 million."""
 SHIPPED = "strokes.xz"
-"""The file that comes with Perdure, built by `strokes.regenerate`."""
+"""The file that comes with Perdure, built by the tool tools/strokes."""
 
 
 @dataclass(frozen=True)
@@ -91,13 +91,6 @@ def pen_strokes(moves: Array, counts: Array, labels: Array) -> Strokes:
     return Strokes(rows, lengths, labels)
 
 
-def encode(parts: dict[str, Strokes]) -> bytes:
-    """The file that holds the digits of both parts."""
-    body = b"".join(_encode_part(parts[name]) for name in PARTS)
-    content = MAGIC + hashlib.sha256(body).digest() + body
-    return lzma.compress(content, check=lzma.CHECK_CRC64, preset=9 | lzma.PRESET_EXTREME)
-
-
 def decode(content: bytes, name: str) -> dict[str, Strokes]:
     """The digits of a file's content; `name` is what errors call it."""
     head = len(MAGIC) + hashlib.sha256().digest_size
@@ -112,45 +105,17 @@ def decode(content: bytes, name: str) -> dict[str, Strokes]:
     parts = {}
     try:
         for part in PARTS:
-            parts[part], head = _decode_part(plain, head)
+            parts[part], head = decode_part(plain, head)
     except (struct.error, ValueError, IndexError) as error:
         raise PerdureError(_damaged(name, str(error))) from None
     return parts
 
 
 def _damaged(name: str, reason: str) -> str:
-    return f"'{name}' is not a whole file of strokes ({reason}); install Perdure again, or build it anew."
+    return f"'{name}' is not a whole file of strokes ({reason}); install Perdure again."
 
 
-def _encode_part(strokes: Strokes) -> bytes:
-    """Sizes; then labels, numbers of points, start columns and rows, codes of moves, long moves."""
-    begins = strokes.offsets
-    drawn = strokes.rows[:, 2] == 0
-    counts = np.add.reduceat(drawn, begins, dtype=np.int64)
-    starts = strokes.rows[begins, :2]
-    drawn[begins] = False
-    moves = strokes.rows[drawn, :2]
-    codes = _codes(moves)
-    jumps = moves[codes == JUMP]
-    streams = [strokes.labels, counts, starts[:, 0], starts[:, 1], codes, jumps[:, 0], jumps[:, 1]]
-    sizes = struct.pack("<3I", len(strokes), len(codes), len(jumps))
-    encoded = sizes + b"".join(stream.astype(np.uint8).tobytes() for stream in streams)
-    again, _ = _decode_part(encoded, 0)
-    assert np.array_equal(again.rows, strokes.rows), "these rows do not follow the rule of strokes"
-    return encoded
-
-
-def _codes(moves: Array) -> Array:
-    """The code of each move [M, 2]."""
-    table = np.full((3, 3), JUMP, dtype=np.uint8)
-    table[DIRECTIONS[:, 0], DIRECTIONS[:, 1]] = np.arange(JUMP)  # -1 is the last row, or column
-    near = np.abs(moves).max(axis=1) <= 1
-    codes = np.full(len(moves), JUMP, dtype=np.uint8)
-    codes[near] = table[moves[near, 0], moves[near, 1]]
-    return codes
-
-
-def _decode_part(content: bytes, offset: int) -> tuple[Strokes, int]:
+def decode_part(content: bytes, offset: int) -> tuple[Strokes, int]:
     """The digits whose streams begin at an offset, and where these end."""
     digits, moved, jumped = struct.unpack_from("<3I", content, offset)
     offset += struct.calcsize("<3I")

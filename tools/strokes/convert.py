@@ -11,8 +11,17 @@ from pathlib import Path
 
 import numpy as np
 
-from perdure.benchmarks.sources.idx import read_digits
-from perdure.benchmarks.sources.strokes_bitmaps import (
+from perdure.benchmarks.sources.strokes_file import (
+    PARTS,
+    Strokes,
+    beginnings,
+    decode,
+    pen_strokes,
+    shipped,
+)
+from perdure.benchmarks.task import Array, Watch, quiet
+from perdure.errors import PerdureError
+from strokes.bitmaps import (
     COLUMNS,
     pack,
     thin,
@@ -21,18 +30,9 @@ from perdure.benchmarks.sources.strokes_bitmaps import (
     unpack,
     without_specks,
 )
-from perdure.benchmarks.sources.strokes_file import (
-    PARTS,
-    Strokes,
-    beginnings,
-    decode,
-    encode,
-    pen_strokes,
-    shipped,
-)
-from perdure.benchmarks.sources.strokes_tours import TOURS, best_tours
-from perdure.benchmarks.task import Array, Watch, quiet
-from perdure.errors import PerdureError
+from strokes.idx import read_digits
+from strokes.packing import encode
+from strokes.tours import TOURS, best_tours
 
 CHUNK = 5_000
 """Images that are converted together."""
@@ -110,7 +110,7 @@ def start_points(black: Array) -> Array:
 
 
 def regenerate(folder: Path, watch: Watch = quiet) -> bytes:
-    """The content of the shipped file, made anew from the four files of MNIST in a folder."""
+    """The content of the shipped file, made again from the four files of MNIST in a folder."""
     parts = {}
     for number, part in enumerate(PARTS):
         digits = read_digits(folder, part)

@@ -1,0 +1,241 @@
+"""Reading a command line: argparse splits it, and mistakes get sentences of our own."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from perdure.errors import PerdureError, unknown
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
+YES_NO = ("true", "false")
+_VALUELESS = object()
+"""What argparse stores for an option that stands without a value."""
+
+
+@dataclass
+class Arguments:
+    """What was typed: positional words, and options by name (values still as text)."""
+
+    positional: list[str] = field(default_factory=list)
+    options: dict[str, str] = field(default_factory=dict)
+    repeated: dict[str, list[str]] = field(default_factory=dict)
+    """Options that may be given several times, in the order in which they were."""
+    valueless: list[str] = field(default_factory=list)
+    """Options that need a value and stand without one."""
+    help: bool = False
+
+    def values(self, names: Iterable[str]) -> dict[str, str | None]:
+        """Those of these options that were given; none stands for nothing."""
+        given = {name: self.options[name] for name in names if name in self.options}
+        return {name: None if value.lower() == "none" else value for name, value in given.items()}
+
+
+class _Parser(argparse.ArgumentParser):
+    """One that neither prints nor exits, and knows no shortened names."""
+
+    def __init__(self) -> None:
+        super().__init__(add_help=False, allow_abbrev=False)
+        self.add_argument("-h", "--help", action="store_true", dest=" help")  # no option has a space
+
+    def error(self, message: str) -> NoReturn:
+        raise PerdureError(f"{message[:1].upper()}{message[1:]}; options are written --name VALUE.")
+
+
+def parse(
+    words: Sequence[str],
+    *,
+    switches: Collection[str] = (),
+    on_off: Collection[str] = (),
+    repeated: Collection[str] = (),
+) -> Arguments:
+    """Split words into positional ones and options.
+
+    Every option takes a value, as --name value or --name=value; dashes and underscores of a name are alike.
+    `switches` take none, or =true or =false; `on_off` ones take one only if it is true or false; `repeated`
+    ones may be given several times. Names are not checked: what is known may depend on positional words.
+    """
+    written = [_explicit(word, following, switches, on_off) for word, following in _pairs(words, on_off)]
+    parser = _Parser()
+    for option in dict.fromkeys(word.partition("=")[0] for word in written if _is_option(word)):
+        parser.add_argument(option, dest=option[2:], nargs="?", const=_VALUELESS, action="append")
+    read, rest = parser.parse_known_args(written)
+    result = Arguments(help=vars(read).pop(" help"))
+    for name, values in vars(read).items():
+        if values is not None:
+            _take(result, name, values, switches, repeated)
+    result.positional = [word for word in rest if word != "--"]
+    for word in result.positional:
+        if word.startswith("-") and not _number(word):
+            raise PerdureError(f"Unknown option '{word}': options begin with two dashes.")
+    return result
+
+
+def _take(
+    result: Arguments, name: str, values: list[Any], switches: Collection[str], repeated: Collection[str]
+) -> None:
+    """Take up one option with all values that it was given."""
+    if _VALUELESS in values:
+        result.valueless.append(name)
+        result.options[name] = ""
+    elif name in repeated:
+        result.repeated[name] = values
+    elif len(values) > 1:
+        raise PerdureError(f"Option --{name} is given twice; once is enough.")
+    elif name not in switches:
+        result.options[name] = values[0]
+    elif values[0].lower() not in YES_NO:
+        raise PerdureError(f"--{name} is a switch: it takes no value (given: {values[0]!r}).")
+    elif values[0].lower() == "true":
+        result.options[name] = "true"
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("--") and word not in ("--", "--help") and not word.startswith("--=")
+
+
+def _pairs(words: Sequence[str], on_off: Collection[str]) -> Iterable[tuple[str, str | None]]:
+    """Each word with the value that belongs to it and argparse would not see as such, if any."""
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        following = None
+        if _is_option(word) and "=" not in word and rest:
+            said = canonical(word[2:]) in on_off and rest[0].lower() in YES_NO
+            if said or (
+                rest[0].startswith("-") and _number(rest[0])
+            ):  # argparse does not read -1e3 as a value
+                following = rest.pop(0)
+        yield word, following
+
+
+def _explicit(word: str, following: str | None, switches: Collection[str], on_off: Collection[str]) -> str:
+    """An option in the form --name=value where its value is known already, its name in its canonical form."""
+    if not _is_option(word):
+        return word
+    name, equals, value = word[2:].partition("=")
+    name = canonical(name)
+    if not equals and following is not None:
+        equals, value = "=", following
+    elif not equals and (name in switches or name in on_off):
+        equals, value = "=", "true"
+    return f"--{name}{equals}{value}"
+
+
+def canonical(name: str) -> str:
+    """The field part with underscores; section names, such as penalties.online-ewc, keep their dashes."""
+    section, dot, last = name.rpartition(".")
+    return f"{section}{dot}{last.replace('-', '_')}" if dot else name
+
+
+def _number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def switches_of(fields: Iterable[tuple[str, FieldInfo]]) -> set[str]:
+    """Names of the on/off ones among options, which may stand without a value."""
+    return {name for name, option in fields if option.annotation is bool}
+
+
+def on_off_options(words: Sequence[str]) -> set[str]:
+    """Names of all on/off options of configs, if words hold an option of a config at all.
+
+    So torch, which takes a second to load, is not needed for other words, nor for options of benchmarks.
+    """
+    typed = {word.partition("=")[0] for word in words if word.startswith("--")}
+    sections = {word[2:].partition(".")[0] for word in typed if "." in word}
+    if not sections:
+        return set()
+    if sections == {"benchmark"}:
+        from perdure.benchmarks.task import Benchmark
+        from perdure.options import discover
+
+        kinds = discover("perdure.benchmarks", Benchmark).values()
+        return switches_of((f"benchmark.{n}", f) for kind in kinds for n, f in kind.model_fields.items())
+    from perdure.config import every_option
+
+    return switches_of(every_option())
+
+
+def check_names(arguments: Arguments, known: Collection[str]) -> None:
+    """Raise a helpful error for the first option that does not exist or lacks its value."""
+    for name in [*arguments.options, *arguments.repeated]:
+        if name not in known:
+            raise unknown("option", f"--{name}", [f"--{other}" for other in known])
+    for name in arguments.valueless:
+        raise PerdureError(f"Option --{name} needs a value, as in --{name} VALUE.")
+
+
+def check_count(arguments: Arguments, most: int, command: str) -> None:
+    """Refuse positional words that a command would not look at."""
+    if len(arguments.positional) > most:
+        raise PerdureError(
+            f"'{arguments.positional[most]}' is one word too many for {command}; see {command} --help."
+        )
+
+
+def whole_number(options: Mapping[str, str], name: str, default: int, lowest: int) -> int:
+    """An integer option."""
+    text = options.get(name)
+    if text is None:
+        return default
+    try:
+        number = int(text)
+    except ValueError:
+        number = lowest - 1
+    if number < lowest:
+        raise PerdureError(f"--{name} must be a whole number of at least {lowest} (given: {text!r}).")
+    return number
+
+
+def choice(options: Mapping[str, str], name: str, choices: Collection[str], default: str) -> str:
+    """An option with a few possible values."""
+    value = options.get(name, default)
+    if value not in choices:
+        raise unknown(f"value for --{name}", value, choices)
+    return value
+
+
+def path_option(options: Mapping[str, str], name: str) -> Path | None:
+    """An option that names a file or folder; None if it was not given."""
+    text = options.get(name)
+    if text is not None and not text.strip():
+        raise PerdureError(f"--{name} needs a name (given: {text!r}); a dot stands for this folder.")
+    return None if text is None else Path(text)
+
+
+def runs_folder(options: Mapping[str, str]) -> Path:
+    """The folder of records that --runs names."""
+    return path_option(options, "runs") or Path("runs")
+
+
+def use_data_folder(options: Mapping[str, str]) -> None:
+    """Let --data DIR name the folder of raw data, for this process and those that it starts."""
+    folder = path_option(options, "data")
+    if folder is None:
+        return
+    if not folder.is_dir():
+        raise PerdureError(f"--data: '{folder}' is not a folder.")
+    os.environ["PERDURE_DATA"] = options["data"]
+
+
+def device(options: Mapping[str, str]) -> str:
+    """The device that --device names: cpu or cuda."""
+    name = choice(options, "device", ("auto", "cpu", "cuda"), "auto")
+    import torch
+
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and not torch.cuda.is_available():
+        raise PerdureError("--device cuda: no CUDA device was found; use --device cpu.")
+    return name
