@@ -1,7 +1,7 @@
 """Compile the C sweeps while perdure is being installed.
 
-With the machine's compiler if it has one, else with the one in the package ziglang, which is asked for only then. If
-neither can be had, perdure is installed without the library and its Python sweeps do the work.
+With the machine's compiler if it has one, else with the one in the package ziglang, which is asked for
+only then. If neither can be had, perdure is installed without the library and its Python sweeps do the work.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class CustomBuildHook(BuildHookInterface[Any]):
         """The module that compiles; perdure itself is not yet installed."""
         path = Path(self.root) / "src" / "perdure" / "networks" / "native" / "build.py"
         spec = importlib.util.spec_from_file_location("perdure_native_build", path)
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         return module

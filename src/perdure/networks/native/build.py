@@ -1,8 +1,8 @@
 """Compile the C sweeps to a shared library beside this file: python -m perdure.networks.native.build.
 
-The installation does the same (hatch_build.py). Every sweep is compiled for two precisions and several sets of
-instructions; which of these runs is decided when the library is loaded, by what the processor has. Only the standard
-library is imported here, since nothing else is there while perdure is being installed.
+The installation does the same (hatch_build.py). Every sweep is compiled for two precisions and several sets
+of instructions; which of these runs is decided when the library is loaded, by what the processor has. Only
+the standard library is imported here, since nothing else is there while perdure is being installed.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ SUFFIX = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
 LIBRARY = FOLDER / f"_sweeps{SUFFIX}"
 
 FLAGS = (
-    "-std=gnu11", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-math-errno",
-    "-Wall", "-Wextra", "-ffp-contract=off",  # a product and a sum are fused where the source says so, whatever the compiler
+    "-std=gnu11", "-O3", "-g0", "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-sanitize=undefined",
+    "-ffp-contract=off",  # a product and a sum are fused where the source says so, whatever the compiler
 )  # fmt: skip
 LEVELS: dict[str, tuple[str, ...]] = {
     "baseline": (),
     "avx2": ("-mavx2", "-mfma"),
     "avx512": ("-mavx512f", "-mavx2", "-mfma"),
 }
-"""Compiler flags of each set of instructions, from the lowest; other processors than x86-64 have the first alone."""
+"""Compiler flags of each set of instructions, from the lowest; beside x86-64 there is the first alone."""
 PRECISIONS: dict[str, tuple[str, ...]] = {"f32": (), "f64": ("-DPERDURE_DOUBLE",)}
 
 
@@ -59,12 +59,13 @@ def fingerprint() -> str:
 
 
 def compiler() -> list[str] | None:
-    """The command that compiles C: the machine's own compiler, else zig's from the package registry, else None."""
+    """The command that compiles C: the machine's own, else zig's from the package registry, else None."""
     for name in ("cc", "gcc", "clang"):
         if shutil.which(name) is not None:
-            return [name]
+            return [name, *(["-march=x86-64"] if x86() else [])]  # whatever the compiler's own default is
     if importlib.util.find_spec("ziglang") is not None:
-        return [sys.executable, "-m", "ziglang", "cc"]
+        # Without this zig compiles for the very processor it runs on.
+        return [sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline"]
     return None
 
 
@@ -104,7 +105,7 @@ def main() -> int:
     """Compile, and say in a line what came of it."""
     command = compiler()
     if command is None:
-        print("perdure: No C compiler (cc, gcc, clang, or the package ziglang) was found; nothing was compiled.")
+        print("perdure: Nothing compiled: no C compiler (cc, gcc, clang, or the package ziglang) was found.")
         return 1
     compile_library(command)
     print(f"perdure: Compiled {LIBRARY.name} with {' '.join(command)}: {', '.join(levels())}.")

@@ -1,7 +1,7 @@
 """The compiled library: found, checked, and the best set of instructions of this processor chosen.
 
-`PERDURE_KERNELS` in the environment overrides the choice: `python` turns the library off, `native` insists on it,
-`avx512`, `avx2` and `baseline` name a set of instructions.
+`PERDURE_KERNELS` in the environment overrides the choice: `python` turns the library off, `native` insists
+on it, `avx512`, `avx2` and `baseline` name a set of instructions.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import lru_cache
 import torch
 
 from perdure.errors import PerdureError, unknown
+from perdure.networks.native import build
 from perdure.networks.native.build import LEVELS, LIBRARY, fingerprint
 
 VARIABLE = "PERDURE_KERNELS"
@@ -33,8 +34,8 @@ SIGNATURES: dict[str, tuple[type, ...]] = {
     "lstm_backward": (*_WAY, *[_ADDRESS] * 6),
     "gru_forward": (*_WAY, _ADDRESS, _ADDRESS, _SIZE, *[_ADDRESS] * 4),
     "gru_backward": (*_WAY, *[_ADDRESS] * 7),
-    "diagonal_forward": (*_WAY, *[_ADDRESS] * 3),
-    "diagonal_backward": (*_WAY, *[_ADDRESS] * 3),
+    "diagonal_forward": (*_WAY, _ADDRESS, _ADDRESS, _SIZE, _ADDRESS),
+    "diagonal_backward": (*_WAY, _ADDRESS, _ADDRESS, _SIZE, _ADDRESS),
     "linear_map": (_SIZE, _SIZE, _SIZE, _SIZE, *[_ADDRESS] * 4),
     "outer_sum": (_SIZE, _ADDRESS, _ADDRESS, _SIZE, _SIZE, *[_ADDRESS] * 3),
     "outer_squares": (_SIZE, _ADDRESS, _SIZE, _SIZE, *[_ADDRESS] * 4),
@@ -97,5 +98,5 @@ def _opened() -> tuple[ctypes.CDLL | None, str]:
     except (OSError, AttributeError) as error:
         return None, f"{LIBRARY.name} cannot be loaded: {error}"
     if made_from != fingerprint():  # the functions may take other arguments than they are given here
-        return None, f"{LIBRARY.name} is older than its sources; python -m perdure.networks.native.build renews it"
+        return None, f"{LIBRARY.name} is older than its sources; renew it by python -m {build.__name__}"
     return library, ""

@@ -36,9 +36,11 @@ static void tiles(int64_t tall, int64_t wide, int64_t depth, const real *left, c
 
 INLINE int64_t tiles_size(int64_t tall, int64_t wide) { return up_to(tall, ROWS) * up_to(wide, PANEL); }
 
-/* out = sum over the linked rows of a sweep of left[row] right[row before]^T, [tall, wide] at the given strides. */
+/* out = sum over the linked rows of a sweep of left[row] right[row before]^T, [tall, wide] at the given strides; if
+ * `swapped`, of left[row before] right[row]^T. */
 static int outer_sum(int64_t steps, const int64_t *sizes, const int64_t *moves, int64_t tall, int64_t wide,
-                     const real *left, const real *right, real *out, int64_t row_stride, int64_t column_stride) {
+                     const real *left, const real *right, real *out, int64_t row_stride, int64_t column_stride,
+                     int swapped) {
     move *plan = schedule(steps, sizes, moves);
     const int64_t left_size = up_to(up_to(tall, ROWS) * DEPTH, PANEL);
     real *sums = reserve(tiles_size(tall, wide) + left_size + up_to(wide, PANEL) * DEPTH);
@@ -50,8 +52,10 @@ static int outer_sum(int64_t steps, const int64_t *sizes, const int64_t *moves, 
         int64_t depth = 0;
         while (n < steps && depth < DEPTH) {
             const move m = plan[n];
-            for (; from < m.carried && depth < DEPTH; from++, depth++)
-                left_at[depth] = (m.first + from) * tall, right_at[depth] = (m.before + from) * wide;
+            for (; from < m.carried && depth < DEPTH; from++, depth++) {
+                left_at[depth] = ((swapped ? m.before : m.first) + from) * tall;
+                right_at[depth] = ((swapped ? m.first : m.before) + from) * wide;
+            }
             if (from >= m.carried) n++, from = 0;
         }
         if (depth == 0) break;

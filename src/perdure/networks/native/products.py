@@ -1,7 +1,8 @@
 """Matrix products by the compiled library: affine maps, gradients of weights, and per-sample squares of them.
 
-Sums run in a fixed order, so that a row's result depends neither on the rows around it nor on where it lies in memory.
-Every function returns None, or False, where the library does not run; torch's products are to be used then.
+Sums run in a fixed order, so that a row's result depends neither on the rows around it nor on where it lies
+in memory. Every function returns None, or False, where the library does not run; torch's products are to be
+used then.
 """
 
 from __future__ import annotations
@@ -58,9 +59,7 @@ def recurrent_gradient(delta: Tensor, states: Tensor, sweep: Sweep) -> Tensor | 
     return _outer(delta, states, way.steps, way.sizes, way.moves)
 
 
-def _outer(
-    delta: Tensor, inputs: Tensor, steps: int, sizes: array[int], moves: array[int]
-) -> Tensor | None:
+def _outer(delta: Tensor, inputs: Tensor, steps: int, sizes: array[int], moves: array[int]) -> Tensor | None:
     run = function("outer_sum", delta)
     if run is None:
         return None
@@ -76,7 +75,7 @@ def _outer(
 def add_squares(
     weight_total: Tensor, bias_total: Tensor, delta: Tensor, inputs: Tensor, packing: Packing
 ) -> bool:
-    """Add each sequence's squared gradient of an affine map to the totals [G, F] and [G], in double precision.
+    """Add each sequence's squared gradient of an affine map to the totals [G, F] and [G] (float64).
 
     sum_n (sum_t delta_nt a_nt^T)^2 from delta [S, G] and inputs a [S, F] as packed rows.
     """

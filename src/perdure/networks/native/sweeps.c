@@ -53,12 +53,12 @@ EXPORT(gru_backward)(WAY, const real *grad, const real *weight, const real *stat
     return gru_backward(steps, sizes, moves, units, grad, weight, states, gates, inner, delta, delta_hidden);
 }
 
-EXPORT(diagonal_forward)(WAY, const real *given, const real *factor, real *states) {
-    return diagonal_forward(steps, sizes, moves, units, given, factor, states);
+EXPORT(diagonal_forward)(WAY, const real *given, const real *factor, int64_t factor_stride, real *states) {
+    return diagonal_forward(steps, sizes, moves, units, given, factor, factor_stride, states);
 }
 
-EXPORT(diagonal_backward)(WAY, const real *grad, const real *factor, real *delta) {
-    return diagonal_backward(steps, sizes, moves, units, grad, factor, delta);
+EXPORT(diagonal_backward)(WAY, const real *grad, const real *factor, int64_t factor_stride, real *delta) {
+    return diagonal_backward(steps, sizes, moves, units, grad, factor, factor_stride, delta);
 }
 
 EXPORT(linear_map)(int64_t count, int64_t depth, int64_t units, int64_t transposed, const real *rows,
@@ -66,10 +66,11 @@ EXPORT(linear_map)(int64_t count, int64_t depth, int64_t units, int64_t transpos
     return linear_map(count, depth, units, transposed, rows, weight, bias, out);
 }
 
-/* [tall, wide] = sum of left right^T; the narrow factor goes into the rows of the tiles. */
+/* out [tall, wide] = sum of left right^T; a narrow right factor goes into the rows of the tiles. */
 EXPORT(outer_sum)(int64_t steps, const int64_t *sizes, const int64_t *moves, int64_t tall, int64_t wide,
                   const real *left, const real *right, real *out) {
-    return outer_sum(steps, sizes, moves, tall, wide, left, right, out, wide, 1);
+    if (wide <= ROWS) return outer_sum(steps, sizes, moves, wide, tall, right, left, out, 1, wide, 1);
+    return outer_sum(steps, sizes, moves, tall, wide, left, right, out, wide, 1, 0);
 }
 
 EXPORT(outer_squares)(int64_t steps, const int64_t *sizes, int64_t tall, int64_t wide, const real *left,

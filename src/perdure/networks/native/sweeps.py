@@ -1,7 +1,7 @@
 """The recurrent sweeps by the compiled library, with the arguments and results of the ones in Python.
 
-What a forward sweep saves is the same in both, so that either's backward sweep can follow. In single and double
-precision; each sum in a fixed order, so that a sequence's states depend on nothing but itself and the weights.
+What a forward sweep saves is the same in both, so that either's backward sweep can follow. In single and
+double precision; each sum in a fixed order, so that a sequence's states depend on itself and the weights alone.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def way_of(sweep: Sweep) -> Way:
 
 
 def require(tensor: Tensor, like: Tensor, *shape: int) -> Tensor:
-    """The tensor as the library reads it, number after number; anything unexpected is an error, not a crash."""
+    """The tensor as the library reads it, number after number; the unexpected is an error, not a crash."""
     if tensor.shape != shape or tensor.dtype != like.dtype or tensor.device != like.device:
         raise ValueError(
             f"native sweep: expected {list(shape)} of {like.dtype} on {like.device}, "
@@ -160,7 +160,7 @@ class NativeGRU(NamedTuple):
 
 
 class NativeDiagonal(NamedTuple):
-    """h_t = a h_{t-1} + given_t, unit by unit, with `weight` a [H]."""
+    """h_t = a_t h_{t-1} + given_t, unit by unit, with `weight` a [H], or [S, H] with one for each row."""
 
     forwards: Function
     backwards: Function
@@ -168,20 +168,26 @@ class NativeDiagonal(NamedTuple):
     def forward(self, projection: Tensor, bias: Tensor | None, weight: Tensor, sweep: Sweep) -> Saved:
         """Sweep; see `Sweeps`."""
         del bias
-        way, (units,) = way_of(sweep), weight.shape
-        given, factor = require(projection, weight, way.rows, units), require(weight, weight, units)
+        way, units = way_of(sweep), weight.shape[-1]
+        given, factor = require(projection, weight, way.rows, units), self._factor(weight, way.rows)
         states = torch.empty_like(given)
-        ran(self.forwards(*way.addresses, units, given.data_ptr(), factor.data_ptr(), states.data_ptr()))
+        addresses = given.data_ptr(), factor.data_ptr(), units * (weight.ndim - 1), states.data_ptr()
+        ran(self.forwards(*way.addresses, units, *addresses))
         return (states,)
 
     def backward(self, grad: Tensor, saved: Saved, weight: Tensor, sweep: Sweep) -> tuple[Tensor, Tensor]:
-        """delta_t = dL/dh_t + a delta_{t+1}; the gradient of a is the sum of delta_t h_{t-1}."""
+        """delta_t = dL/dh_t + a_{t+1} delta_{t+1}; the gradient of a_t is delta_t h_{t-1}."""
         del saved
-        way, (units,) = way_of(sweep), weight.shape
-        to_h, factor = require(grad, weight, way.rows, units), require(weight, weight, units)
+        way, units = way_of(sweep), weight.shape[-1]
+        to_h, factor = require(grad, weight, way.rows, units), self._factor(weight, way.rows)
         delta = torch.empty_like(to_h)
-        ran(self.backwards(*way.addresses, units, to_h.data_ptr(), factor.data_ptr(), delta.data_ptr()))
+        addresses = to_h.data_ptr(), factor.data_ptr(), units * (weight.ndim - 1), delta.data_ptr()
+        ran(self.backwards(*way.addresses, units, *addresses))
         return delta, delta
+
+    @staticmethod
+    def _factor(weight: Tensor, rows: int) -> Tensor:
+        return require(weight, weight, *([rows] if weight.ndim == 2 else []), weight.shape[-1])
 
 
 CELLS: dict[str, type[NativeElman | NativeLSTM | NativeGRU | NativeDiagonal]] = {
