@@ -1,0 +1,102 @@
+"""The compiled library: found, checked, and the best set of instructions of this processor chosen.
+
+`PERDURE_KERNELS` in the environment overrides the choice: `python` turns the library off, `native` insists
+on it, `avx512`, `avx2` and `baseline` name a set of instructions.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+from functools import lru_cache
+
+import torch
+
+from perdure.errors import PerdureError, unknown
+from perdure.networks.native import build
+from perdure.networks.native.build import LEVELS, LIBRARY, fingerprint
+
+VARIABLE = "PERDURE_KERNELS"
+CHOICES = ("python", "native", *LEVELS)
+PRECISION = {torch.float32: "f32", torch.float64: "f64"}
+
+Function = Callable[..., int]
+"""A C function of addresses and sizes; 1 if all went well, 0 if memory ran out."""
+
+_SIZE, _ADDRESS = ctypes.c_int64, ctypes.c_void_p
+_WAY = (_SIZE, _ADDRESS, _ADDRESS, _SIZE)
+"""Steps, rows per step, moves, units."""
+SIGNATURES: dict[str, tuple[type, ...]] = {
+    "elman_forward": (*_WAY, *[_ADDRESS] * 3),
+    "elman_backward": (*_WAY, *[_ADDRESS] * 4),
+    "lstm_forward": (*_WAY, *[_ADDRESS] * 6),
+    "lstm_backward": (*_WAY, *[_ADDRESS] * 6),
+    "gru_forward": (*_WAY, _ADDRESS, _ADDRESS, _SIZE, *[_ADDRESS] * 4),
+    "gru_backward": (*_WAY, *[_ADDRESS] * 7),
+    "diagonal_forward": (*_WAY, _ADDRESS, _ADDRESS, _SIZE, _ADDRESS),
+    "diagonal_backward": (*_WAY, _ADDRESS, _ADDRESS, _SIZE, _ADDRESS),
+    "linear_map": (_SIZE, _SIZE, _SIZE, _SIZE, *[_ADDRESS] * 4),
+    "outer_sum": (_SIZE, _ADDRESS, _ADDRESS, _SIZE, _SIZE, *[_ADDRESS] * 3),
+    "outer_squares": (_SIZE, _ADDRESS, _SIZE, _SIZE, *[_ADDRESS] * 4),
+}
+
+
+def describe() -> str:
+    """The kernels that run on the CPU, in a word: `native avx2`, or `python` and why."""
+    level, why = _chosen(os.environ.get(VARIABLE, ""))
+    return f"python ({why})" if level is None else f"native {level}"
+
+
+def function(name: str, tensor: torch.Tensor) -> Function | None:
+    """A function of the library for tensors like this one; None where Python's sweeps are to run."""
+    if tensor.device.type != "cpu" or tensor.dtype not in PRECISION:
+        return None
+    level, _ = _chosen(os.environ.get(VARIABLE, ""))
+    return None if level is None else _function(name, level, PRECISION[tensor.dtype])
+
+
+@lru_cache
+def _function(name: str, level: str, precision: str) -> Function:
+    library, why = _opened()
+    assert library is not None, why
+    found = getattr(library, f"{name}_{level}_{precision}")
+    found.argtypes, found.restype = SIGNATURES[name], ctypes.c_int
+    result: Function = found
+    return result
+
+
+@lru_cache
+def _chosen(choice: str) -> tuple[str | None, str]:
+    """The set of instructions that runs, or None and the reason."""
+    if choice and choice not in CHOICES:
+        raise unknown(f"choice of {VARIABLE}", choice, CHOICES)
+    if choice == "python":
+        return None, f"asked for by {VARIABLE}"
+    library, why = _opened()
+    if library is None:
+        if choice:
+            raise PerdureError(f"{VARIABLE}={choice}: there are no native kernels: {why}.")
+        return None, why
+    highest = list(LEVELS)[library.perdure_highest_level()]
+    if choice in ("", "native"):
+        return highest, ""
+    if list(LEVELS).index(choice) > list(LEVELS).index(highest):
+        raise PerdureError(f"{VARIABLE}={choice}: this processor has no {choice}; its best is {highest}.")
+    return choice, ""
+
+
+@lru_cache
+def _opened() -> tuple[ctypes.CDLL | None, str]:
+    """The library, or None and what is wrong with it."""
+    if not LIBRARY.is_file():
+        return None, "no compiler was found when perdure was installed"
+    try:
+        library = ctypes.CDLL(str(LIBRARY))
+        library.perdure_sources.restype = ctypes.c_char_p
+        made_from = library.perdure_sources().decode()
+    except (OSError, AttributeError) as error:
+        return None, f"{LIBRARY.name} cannot be loaded: {error}"
+    if made_from != fingerprint():  # the functions may take other arguments than they are given here
+        return None, f"{LIBRARY.name} is older than its sources; renew it by python -m {build.__name__}"
+    return library, ""
