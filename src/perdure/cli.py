@@ -15,13 +15,15 @@ from perdure.errors import TOO_LARGE, Interrupted, PerdureError, out_of_memory, 
 USAGE = """\
 perdure: continual learning for recurrent networks and sequential data
 
-  perdure list                          what there is: benchmarks, methods, scales
+  perdure list [pieces]                 what there is: benchmarks, methods, scales; and what they are made of
   perdure run BENCHMARK METHOD [...]    learn the tasks one after the other; see perdure run --help
   perdure show [RUN]                    a run's accuracy matrix, or all runs; see perdure show --help
   perdure reproduce NAME ... | all      a table or figure of the paper; without a name, the list of them
   perdure analyse NAME RUN ...          the paper's analyses on any run; see perdure analyse --help
   perdure report                        one HTML page of all runs and findings
   perdure data list|check|build|where   data sets: what is needed, what is there, one's own data
+
+Every command takes --plugin FILE, a Python file with pieces of your own (docs/own-methods.md).
 
 Try: perdure run permuted-copy fine-tuning
 """
@@ -74,6 +76,9 @@ def _command(name: str, words: list[str]) -> int:
     """Hand over to the command's module, which is imported only now."""
     if name not in COMMANDS:
         raise unknown("command", name, COMMANDS)
+    from perdure.commands.arguments import load_plugins
+
+    words = load_plugins(words)
     module = importlib.import_module(f"perdure.commands.{COMMANDS[name]}")
     code: int = getattr(module, COMMANDS[name])(words)
     return code

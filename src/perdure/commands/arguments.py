@@ -158,9 +158,9 @@ def on_off_options(words: Sequence[str]) -> set[str]:
         return set()
     if sections == {"benchmark"}:
         from perdure.benchmarks.task import Benchmark
-        from perdure.options import discover
+        from perdure.registry import pieces
 
-        kinds = discover("perdure.benchmarks", Benchmark).values()
+        kinds = pieces("benchmarks", Benchmark).values()
         return switches_of((f"benchmark.{n}", f) for kind in kinds for n, f in kind.model_fields.items())
     from perdure.config import every_option
 
@@ -212,6 +212,23 @@ def path_option(options: Mapping[str, str], name: str) -> Path | None:
     if text is not None and not text.strip():
         raise PerdureError(f"--{name} needs a name (given: {text!r}); a dot stands for this folder.")
     return None if text is None else Path(text)
+
+
+def load_plugins(words: Sequence[str]) -> list[str]:
+    """Load every file that --plugin names; the words without these options, which every command may have."""
+    rest, others = list(words), []
+    while rest:
+        word = rest.pop(0)
+        name, equals, file = word.partition("=")
+        if name != "--plugin":
+            others.append(word)
+            continue
+        if not equals and (not rest or rest[0].startswith("--")):
+            raise PerdureError("Option --plugin needs a value, as in --plugin FILE.")
+        from perdure.registry import load_plugin
+
+        load_plugin(file if equals else rest.pop(0))
+    return others
 
 
 def runs_folder(options: Mapping[str, str]) -> Path:

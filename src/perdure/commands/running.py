@@ -43,6 +43,7 @@ perdure run BENCHMARK METHOD: learn a benchmark's tasks one after the other
   --json               one JSON object a run on standard output, progress on standard error
   --force              run again even if there is a finished record
   --save-every SECONDS time between checkpoints (default: 20)
+  --plugin FILE        a Python file with pieces of your own; may be given several times
 
 perdure run BENCHMARK METHOD --help lists every option of the benchmark, the network and the method.
 A run that was stopped continues where it was when the same command is given again.
