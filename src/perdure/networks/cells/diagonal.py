@@ -17,7 +17,8 @@ from torch.autograd.function import once_differentiable
 from perdure.networks.cells.cell import Cell, LayerInput
 from perdure.networks.cells.recurrence import backwards
 from perdure.networks.layout import Axis, InitialisationRule, Start, Weight, Weights
-from perdure.networks.packing import Packing
+from perdure.networks.native.sweeps import Saved, sweeps_for
+from perdure.networks.packing import Packing, Sweep
 from perdure.networks.tape import Tape, affine, copied_to_rows
 
 
@@ -79,6 +80,32 @@ class Diagonal(Cell):
         return states
 
 
+class PythonSweeps:
+    """The two sweeps; `weight` is a [H], or a row of it for each step [S, H]."""
+
+    @staticmethod
+    def forward(projection: Tensor, bias: Tensor | None, weight: Tensor, sweep: Sweep) -> Saved:
+        """h_t = a_t h_{t-1} + u_t."""
+        del bias
+        states = projection.clone()
+        h, factors = states.split(sweep.sizes), weight.expand_as(projection).split(sweep.sizes)
+        for step, previous, carried in sweep.moves:
+            if carried:
+                h[step][:carried].addcmul_(factors[step][:carried], h[previous][:carried])
+        return (states,)
+
+    @staticmethod
+    def backward(grad: Tensor, saved: Saved, weight: Tensor, sweep: Sweep) -> tuple[Tensor, Tensor]:
+        """delta_t = dL/dh_t + a_{t+1} delta_{t+1}."""
+        del saved
+        deltas = grad.clone()
+        delta, factors = deltas.split(sweep.sizes), weight.expand_as(grad).split(sweep.sizes)
+        for step, _, _, following, taken in backwards(sweep):
+            if taken:
+                delta[step][:taken].addcmul_(factors[following][:taken], delta[following][:taken])
+        return deltas, deltas
+
+
 class LinearRecurrence(torch.autograd.Function):
     """h_t = a * h_{t-1} + u_t over packed rows u [S, H], with a [H], or a row of it for each step [S, H]."""
 
@@ -86,11 +113,7 @@ class LinearRecurrence(torch.autograd.Function):
     def forward(ctx: Any, packing: Packing, reverse: bool, entering: Tensor, kept: Tensor) -> Tensor:
         """States h [S, H]."""
         sweep = packing.backward if reverse else packing.forward
-        states = entering.clone()
-        h, factors = states.split(sweep.sizes), kept.expand_as(entering).split(sweep.sizes)
-        for step, previous, carried in sweep.moves:
-            if carried:
-                h[step][:carried].addcmul_(factors[step][:carried], h[previous][:carried])
+        (states,) = (sweeps_for(Diagonal.name, kept) or PythonSweeps).forward(entering, None, kept, sweep)
         ctx.save_for_backward(states, kept)
         ctx.packing, ctx.reverse = packing, reverse
         return states
@@ -102,11 +125,7 @@ class LinearRecurrence(torch.autograd.Function):
         states, kept = ctx.saved_tensors
         packing: Packing = ctx.packing
         sweep = packing.backward if ctx.reverse else packing.forward
-        deltas = grad.clone()
-        delta, factors = deltas.split(sweep.sizes), kept.expand_as(states).split(sweep.sizes)
-        for step, _, _, following, taken in backwards(sweep):
-            if taken:
-                delta[step][:taken].addcmul_(factors[following][:taken], delta[following][:taken])
+        deltas, _ = (sweeps_for(Diagonal.name, kept) or PythonSweeps).backward(grad, (states,), kept, sweep)
         grad_kept = None
         if ctx.needs_input_grad[3]:
             grad_kept = deltas * packing.before(states, backward=ctx.reverse)

@@ -7,9 +7,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from perdure.networks.cells.matrix_cell import MatrixCell, Saved
+from perdure.networks.cells.matrix_cell import MatrixCell
 from perdure.networks.cells.recurrence import backwards, recur
 from perdure.networks.layout import Axis, InitialisationRule, Weight, Weights
+from perdure.networks.native.sweeps import Saved
 from perdure.networks.packing import Packing, Sweep
 from perdure.networks.tape import Tape, affine
 

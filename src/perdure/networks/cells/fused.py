@@ -11,11 +11,13 @@ from torch import Tensor
 from perdure.networks.cells.cell import LayerInput
 from perdure.networks.cells.matrix_cell import MatrixCell
 from perdure.networks.layout import Weights
+from perdure.networks.native.library import available
 
 
 def fusible(given: LayerInput) -> bool:
-    """Whether nothing but plain states of equally long sequences is asked for."""
-    return given.tape is None and given.packing.order is None and not any(given.task_vectors)
+    """Whether plain states of equally long sequences are asked for, and our own kernels do not run there."""
+    plain = given.tape is None and given.packing.order is None and not any(given.task_vectors)
+    return plain and not available(given.rows)
 
 
 def fused(

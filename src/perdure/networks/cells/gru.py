@@ -9,9 +9,10 @@ from torch import Tensor
 
 from perdure.networks.cells.cell import LayerInput
 from perdure.networks.cells.fused import fused, fusible
-from perdure.networks.cells.matrix_cell import MatrixCell, Saved
+from perdure.networks.cells.matrix_cell import MatrixCell
 from perdure.networks.cells.recurrence import backwards, first, recur
 from perdure.networks.layout import Weights
+from perdure.networks.native.sweeps import Saved
 from perdure.networks.packing import Sweep
 
 

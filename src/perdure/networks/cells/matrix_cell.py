@@ -20,10 +20,10 @@ from torch.nn import functional
 
 from perdure.networks.cells.cell import Cell, LayerInput
 from perdure.networks.layout import Axis, InitialisationRule, Weight, Weights
+from perdure.networks.native.products import recurrent_gradient
+from perdure.networks.native.sweeps import Saved, Sweeps, sweeps_for
 from perdure.networks.packing import Packing, Sweep
 from perdure.networks.tape import AffineMap, watched
-
-Saved = tuple[Tensor, ...]
 
 
 class MatrixCell(Cell):
@@ -94,6 +94,11 @@ class MatrixCell(Cell):
             AffineMap(prefix + "weight_hh", (prefix + "bias_hh",), before, hidden, packing),
         ]
 
+    @classmethod
+    def sweeps(cls, like: Tensor) -> Sweeps:
+        """The sweeps for tensors like this one: in C where that is compiled, else those above."""
+        return sweeps_for(cls.name, like) or cls
+
     def shifted(self, bias: Tensor) -> Tensor:
         """The bias of the projected input [G]; a cell may add a constant to it."""
         return bias
@@ -126,7 +131,8 @@ class Unroll(torch.autograd.Function):
         weight: Tensor,
     ) -> Tensor:
         """States h [S, H] from the projected input [S, G], b_hh and W_hh."""
-        saved = cell.forward(projection, bias, weight, packing.backward if reverse else packing.forward)
+        sweep = packing.backward if reverse else packing.forward
+        saved = cell.sweeps(projection).forward(projection, bias, weight, sweep)
         ctx.save_for_backward(weight, *saved)
         ctx.cell, ctx.packing, ctx.reverse = cell, packing, reverse
         ctx.bias_per_row = bias is not None and bias.ndim == 2
@@ -139,15 +145,19 @@ class Unroll(torch.autograd.Function):
         weight, *saved = ctx.saved_tensors
         packing: Packing = ctx.packing
         sweep = packing.backward if ctx.reverse else packing.forward
-        delta, delta_hidden = ctx.cell.backward(grad, tuple(saved), weight, sweep)
+        delta, delta_hidden = ctx.cell.sweeps(grad).backward(grad, tuple(saved), weight, sweep)
         grad_bias = grad_weight = None
         if ctx.needs_input_grad[4]:
             grad_bias = delta_hidden if ctx.bias_per_row else delta_hidden.sum(0)
         if ctx.needs_input_grad[5]:
-            states = saved[0]
-            if packing.order is None and not ctx.reverse:  # no copy where rows line up
-                now, before = delta_hidden[packing.batch :], states[: -packing.batch]
-            else:
-                now, before = delta_hidden, packing.before(states, backward=ctx.reverse)
-            grad_weight = now.t() @ before
+            grad_weight = recurrent_gradient(delta_hidden, saved[0], sweep)
+            if grad_weight is None:
+                grad_weight = _recurrent_gradient(delta_hidden, saved[0], packing, reverse=ctx.reverse)
         return None, None, None, delta, grad_bias, grad_weight
+
+
+def _recurrent_gradient(delta: Tensor, states: Tensor, packing: Packing, *, reverse: bool) -> Tensor:
+    """The gradient of W_hh [G, H], sum of delta_t h_{t-1}^T, as one product."""
+    if packing.order is None and not reverse:  # no copy where rows line up
+        return delta[packing.batch :].t() @ states[: -packing.batch]
+    return delta.t() @ packing.before(states, backward=reverse)

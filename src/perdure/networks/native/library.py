@@ -44,15 +44,24 @@ SIGNATURES: dict[str, tuple[type, ...]] = {
 
 def describe() -> str:
     """The kernels that run on the CPU, in a word: `native avx2`, or `python` and why."""
-    level, why = _chosen(os.environ.get(VARIABLE, ""))
+    level, why = _chosen(_asked())
     return f"python ({why})" if level is None else f"native {level}"
+
+
+def available(tensor: torch.Tensor) -> bool:
+    """Whether the library runs for tensors like this one."""
+    return tensor.device.type == "cpu" and tensor.dtype in PRECISION and _chosen(_asked())[0] is not None
+
+
+def _asked() -> str:
+    return os.environ.get(VARIABLE, "")
 
 
 def function(name: str, tensor: torch.Tensor) -> Function | None:
     """A function of the library for tensors like this one; None where Python's sweeps are to run."""
     if tensor.device.type != "cpu" or tensor.dtype not in PRECISION:
         return None
-    level, _ = _chosen(os.environ.get(VARIABLE, ""))
+    level, _ = _chosen(_asked())
     return None if level is None else _function(name, level, PRECISION[tensor.dtype])
 
 
