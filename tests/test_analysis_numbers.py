@@ -12,11 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.analysis.statistics import (
+    AGREES,
+    ALPHA,
+    HIGHER,
+    LOWER,
+    MARGIN,
+    NOT_DECIDED,
     Number,
-    bootstrap_interval,
     mean_and_sem,
     number,
+    order,
     paired,
+    seeds_needed,
     verdict,
 )
 from perdure.analysis.theory import LinearTasks, capacity, demonstrate, linear_tasks, random_orthogonal
@@ -133,40 +140,123 @@ def test_paired_comparison_at_its_limits():
         paired([1, 2], [1, 2, 3], source)
 
 
-def test_bootstrap_equals_scipy_and_covers():
+def test_intervals_equal_scipy_and_cover_however_few_seeds():
     values = np.random.default_rng(0).normal(50, 5, 12).tolist()
-    ours = bootstrap_interval(values, np.random.default_rng(1))
-    theirs = scipy.stats.bootstrap((values,), np.mean, method="percentile", rng=np.random.default_rng(2))
-    assert ours == pytest.approx(tuple(theirs.confidence_interval), abs=0.1)
-    assert bootstrap_interval(values, np.random.default_rng(1)) == ours
-    source, covered = np.random.default_rng(3), 0
-    for _ in range(400):
-        low, high = bootstrap_interval(source.normal(size=25).tolist(), source, resamples=500)
-        covered += low <= 0 <= high
-    assert 0.89 < covered / 400 < 0.97
-    assert bootstrap_interval([1.0], source) is None
-    one = number(values, np.random.default_rng(1))
-    assert (one.mean, one.sem) == mean_and_sem(values)
-    assert (one.low, one.high, one.n) == (*ours, 12)
+    one = number(values)
+    theirs = scipy.stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    assert (one.low, one.high) == pytest.approx((theirs.low, theirs.high))
+    assert (one.mean, one.sem, one.n) == (*mean_and_sem(values), 12)
+    assert number([3.0]) == Number(3.0, None, 1)
+    source = np.random.default_rng(3)
+    for n in (2, 3, 5):  # a percentile bootstrap covers 50, 75 and 83 % here
+        drawn = [number(source.normal(7, 2, n).tolist()) for _ in range(1500)]
+        covered = np.mean([one.low <= 7 <= one.high for one in drawn])
+        assert 0.935 < covered < 0.965
 
 
-@pytest.mark.parametrize(
-    ("ours", "published", "expected"),
-    [
-        (Number(99.0), Number(98.5), "agrees"),  # within half a point, whatever the errors
-        (Number(99.1), Number(98.5), "higher than published"),
-        (Number(97.0), Number(98.5), "lower than published"),
-        (Number(95.0, 0.9, 5), Number(98.0, 1.2, 10), "agrees"),  # 3 = two errors of 1.5
-        (Number(94.9, 0.9, 5), Number(98.0, 1.2, 10), "lower than published"),
-        (Number(98.0, 0.0, 5), Number(95.0, 1.6), "agrees"),
-        (Number(98.0, None, 1), Number(95.0, 1.4), "higher than published"),
-    ],
+def made(source, mean, spread, n):
+    return number(source.normal(mean, spread, n).tolist())
+
+
+def verdicts(source, difference, spread, n, times=600, margin=MARGIN):
+    """Verdicts of n seeds against ten published ones, whose truth is `difference` lower."""
+    found = [
+        verdict(made(source, 90 + difference, spread, n), made(source, 90, spread, 10), margin=margin)
+        for _ in range(times)
+    ]
+    return {kind: found.count(kind) / times for kind in (AGREES, HIGHER, LOWER, NOT_DECIDED)}
+
+
+@pytest.mark.parametrize("spread", [0.2, 1.0, 5.0])
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 10])
+def test_a_draw_from_the_published_population_is_rarely_called_different(n, spread):
+    shares = verdicts(np.random.default_rng([n, int(10 * spread)]), 0.0, spread, n)
+    nominal = 0.05 if n > 3 else 0.07  # Welch's approximation
+    assert shares[HIGHER] + shares[LOWER] <= nominal + 0.03  # three standard errors of 600 draws
+    if n < 3:
+        assert shares[NOT_DECIDED] == 1
+
+
+@pytest.mark.parametrize("n", [3, 5, 10])
+@pytest.mark.parametrize("side", [-1, 1])
+def test_what_differs_by_the_margin_is_rarely_called_equal(n, side):
+    for spread in (0.3, 1.0):
+        shares = verdicts(np.random.default_rng([n, side + 1]), side * MARGIN, spread, n)
+        assert shares[AGREES] <= 0.05 + 0.03
+
+
+def test_enough_seeds_decide():
+    source = np.random.default_rng(0)
+    assert verdicts(source, 0.0, 0.3, 5, times=100)[AGREES] > 0.95
+    assert verdicts(source, 4.0, 1.0, 5, times=100)[HIGHER] > 0.95
+    assert verdicts(source, -4.0, 1.0, 5, times=100)[LOWER] > 0.95
+    assert verdicts(source, 0.0, 5.0, 5, times=100)[NOT_DECIDED] > 0.9
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    difference=st.floats(-3, 3),
+    sems=st.tuples(st.floats(0.01, 2), st.floats(0.01, 2)),
+    counts=st.tuples(st.integers(3, 12), st.integers(2, 12)),
 )
-def test_verdicts(ours, published, expected):
-    assert verdict(ours, published) == expected
+def test_verdicts_are_those_of_two_tests_of_scipy(difference, sems, counts):
+    ours, published = Number(90 + difference, sems[0], counts[0]), Number(90.0, sems[1], counts[1])
+
+    def p(shift, alternative):
+        spreads = [sem * math.sqrt(n) for sem, n in zip(sems, counts, strict=True)]
+        return scipy.stats.ttest_ind_from_stats(
+            ours.mean - shift, spreads[0], counts[0], 90.0, spreads[1], counts[1],
+            equal_var=False, alternative=alternative,
+        ).pvalue  # fmt: skip
+
+    same = max(p(-MARGIN, "greater"), p(MARGIN, "less"))
+    other = p(0.0, "two-sided")
+    if min(abs(same - ALPHA), abs(other - ALPHA)) < 1e-9:
+        return
+    expected = NOT_DECIDED if other >= ALPHA else HIGHER if difference > 0 else LOWER
+    assert verdict(ours, published) == (AGREES if same < ALPHA else expected)
 
 
-def test_a_verdict_needs_numbers():
+@settings(max_examples=60, deadline=None)
+@given(
+    difference=st.floats(-3, 3),
+    sems=st.tuples(st.floats(0.01, 2), st.floats(0.01, 0.8)),
+    n=st.integers(1, 6),
+)
+def test_the_seeds_that_would_decide_do_and_fewer_do_not(difference, sems, n):
+    published = Number(90.0, sems[1], 10)
+    ours = Number(90 + difference, sems[0] if n > 1 else None, n)
+    if verdict(ours, published) != NOT_DECIDED:
+        return
+    needed = seeds_needed(ours, published)
+    spread = sems[0] * math.sqrt(n) if n > 1 else sems[1] * math.sqrt(10)
+
+    def decided(count):
+        return verdict(Number(ours.mean, spread / math.sqrt(count), count), published) != NOT_DECIDED
+
+    if needed is None:
+        assert not any(decided(count) for count in (n + 1, 10, 100, 1000) if count > 2)
+    else:
+        assert decided(needed)
+        assert not any(decided(count) for count in range(max(n + 1, 3), min(needed, n + 40)))
+
+
+def test_verdicts_at_their_limits():
+    assert verdict(Number(99.0), Number(98.9, 0.1, 10)) == NOT_DECIDED  # one seed
+    assert verdict(Number(99.0, 0.1, 5), Number(98.9)) == NOT_DECIDED  # no published error
+    assert seeds_needed(Number(99.0, 0.1, 5), Number(98.9)) is None
+    assert verdict(Number(100.0, 0.0, 5), Number(100.0, 0.0, 10)) == AGREES  # no spread at all
+    assert verdict(Number(100.0, 0.0, 5), Number(97.0, 0.0, 10)) == HIGHER
+    assert verdict(Number(0.2, 0.001, 5), Number(0.1, 0.001, 5), margin=0.01) == HIGHER
     with pytest.raises(PerdureError, match="not finite"):
         verdict(Number(math.nan), Number(1.0))
-    assert verdict(Number(0.2), Number(0.1), margin=0.01) == "higher than published"
+
+
+def test_the_order_of_two_methods():
+    published = Number(4.0, 1.0, 10)
+    assert order(Number(3.0, 0.5, 5), published) == "as published"
+    assert order(Number(-3.0, 0.5, 5), published) == "the other way round"
+    assert order(Number(-0.1, 0.05, 5), published) == "too close to call"
+    assert order(Number(3.0, 2.0, 5), published) == NOT_DECIDED
+    assert order(Number(3.0), published) == NOT_DECIDED
+    assert order(Number(3.0, 0.5, 5), Number(0.0)) == ""

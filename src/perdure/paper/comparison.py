@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from perdure.analysis.statistics import Number, verdict
+from perdure.analysis.statistics import NOT_DECIDED, Number, seeds_needed, verdict
 from perdure.paper.findings import Cell, Pair
 from perdure.paper.item import Drawn, Item, Results, Setting
 from perdure.paper.pairs import pairs_of
@@ -96,7 +96,8 @@ def cells_of(row: Row, results: Results) -> list[Cell]:
     for column in COLUMNS:
         ours, published = results.number(row.setting, column), row.published.get(column)
         judged = verdict(ours, published) if published and results.comparable(row.setting) else ""
-        cells.append(Cell(row.setting.label, column, ours, published, judged, command, hashes))
+        needed = seeds_needed(ours, published) if published and judged == NOT_DECIDED else None
+        cells.append(Cell(row.setting.label, column, ours, published, judged, command, hashes, needed))
     return cells
 
 

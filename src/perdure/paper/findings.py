@@ -26,11 +26,13 @@ class Cell:
     ours: Number | None
     published: Number | None = None
     verdict: str = ""
-    """agrees, higher or lower than published, by the rule of `analysis.statistics.verdict`."""
+    """agrees, higher or lower than published, or not decided, by `analysis.statistics.verdict`."""
     command: str = ""
     """The command that makes this cell."""
     hashes: tuple[str, ...] = ()
     """The runs behind it."""
+    needed: int | None = None
+    """Seeds that would decide what is not decided, if mean and spread stay; None if not even 1000 would."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Pair:
     """The same of the sign-flip permutation test."""
     published: Number | None = None
     order: str = ""
-    """as published, too close to call or the other way round, by the rule of `analysis.statistics.order`."""
+    """as published, the other way round, too close to call or not decided, by `analysis.statistics.order`."""
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from perdure.analysis import choices
 from perdure.analysis.opened import OpenedRun
+from perdure.analysis.statistics import number
 from perdure.analysis.views import flatness
 from perdure.paper.findings import Cell
-from perdure.paper.item import Drawn, Item, Results, Setting, over_seeds
+from perdure.paper.item import Drawn, Item, Results, Setting
 
 SAMPLES = {"smoke": 50, "laptop": 2000, "paper": None}
 """Training samples for a Fisher; None: all."""
@@ -50,7 +51,7 @@ class _Flatness(Item):
             numbers = []
             for task in range(len(runs[0])):
                 values = [float(rows[task][column]) for rows in runs]
-                numbers.append(over_seeds(values, setting.label, str(task)))
+                numbers.append(number(values))
                 cells.append(
                     Cell(
                         setting.label,

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from perdure.analysis.dimensionality import dimension_per_step
 from perdure.analysis.importance import keeper_of, mean_importance, stored_importance
 from perdure.analysis.opened import OpenedRun
+from perdure.analysis.statistics import number
 from perdure.paper.findings import Cell
-from perdure.paper.item import Drawn, Item, Results, Setting, over_seeds
+from perdure.paper.item import Drawn, Item, Results, Setting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,24 +117,24 @@ def _form(form: _Form, results: Results) -> tuple[list[Cell], Drawn]:
         _dimensions(axes, form.lengths[scale], runs)
         axes.set_title(f"Dimensions of h_t, {kind}", fontsize=10)
         numbers = [
-            over_seeds([_importance(run) for run in opened], form.name, setting.label)
+            number([_importance(run) for run in opened])
             for setting, opened in zip(settings, runs, strict=True)
         ]
         third.errorbar(
             form.lengths[scale],
-            [number.mean for number in numbers],
-            yerr=[number.sem or 0 for number in numbers],
+            [one.mean for one in numbers],
+            yerr=[one.sem or 0 for one in numbers],
             marker="o",
             linestyle="-" if kind == "p = i" else ":",
             color="C0",
             capsize=2,
             label=kind,
         )
-        for setting, number in zip(settings, numbers, strict=True):
+        for setting, found in zip(settings, numbers, strict=True):
             hashes = tuple(record.hash for record in results.of(setting))
             command = results.command("intuition")
             for column, value in (
-                (f"mean importance, {form.title}", number),
+                (f"mean importance, {form.title}", found),
                 ("accuracy (%)", results.number(setting, "final")),
             ):
                 cell = Cell(setting.label, column, value, command=command, hashes=hashes)

@@ -9,7 +9,7 @@ import importlib
 import pkgutil
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,16 +91,11 @@ class Results:
 
     def number(self, setting: Setting, column: str) -> Number:
         """A column of the records, `during` or `final`, as a number over seeds."""
-        return over_seeds(self.values(setting, column), setting.label, column)
+        return number(self.values(setting, column))
 
     def values(self, setting: Setting, column: str) -> list[float]:
         """A column of the records, seed after seed."""
         return [getattr(record, column) for record in self.of(setting)]
-
-
-def over_seeds(values: Sequence[float], *role: str) -> Number:
-    """Values of several seeds as one number; the draws of its bootstrap follow from the role."""
-    return number(values, draws(*role))
 
 
 def draws(*role: str) -> np.random.Generator:

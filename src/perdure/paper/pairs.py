@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from perdure.analysis.statistics import MARGIN, Number, order, paired
+from perdure.analysis.statistics import (
+    AS_PUBLISHED,
+    MARGIN,
+    NOT_DECIDED,
+    REVERSED,
+    TOO_CLOSE,
+    Number,
+    order,
+    paired,
+)
 from perdure.paper.findings import Pair
 from perdure.paper.item import Results, draws
 
@@ -67,13 +76,15 @@ def order_summary(pairs: Sequence[Pair]) -> str:
     judged = [pair for pair in pairs if pair.order]
     if not judged:
         return ""
-    kept = sum(pair.order == "as published" for pair in judged)
-    close = [pair.published for pair in judged if pair.order == "too close to call"]
+    kept = sum(pair.order == AS_PUBLISHED for pair in judged)
+    close = [pair.published for pair in judged if pair.order == TOO_CLOSE]
     alike = sum(abs(published.mean) <= MARGIN for published in close if published)
-    swapped = [f"{pair.first} / {pair.second}" for pair in judged if pair.order == "the other way round"]
+    undecided = sum(pair.order == NOT_DECIDED for pair in judged)
+    swapped = [f"{pair.first} / {pair.second}" for pair in judged if pair.order == REVERSED]
     return (
         f"Pairs of methods by {COLUMN} accuracy: {kept} of {len(judged)} ordered as published, "
         + (f"{len(close)} too close to call ({alike} of them in the paper too), " if close else "")
+        + (f"{undecided} not decided, " if undecided else "")
         + (
             f"{len(swapped)} the other way round ({', '.join(swapped)})."
             if swapped

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from perdure.analysis import choices
 from perdure.analysis.opened import OpenedRun
+from perdure.analysis.statistics import number
 from perdure.analysis.supervised import Reduction
 from perdure.analysis.views import reductions
 from perdure.paper.findings import Cell
-from perdure.paper.item import Drawn, Item, Results, Setting, over_seeds
+from perdure.paper.item import Drawn, Item, Results, Setting
 
 EWC = Setting("Online EWC", "permuted-copy", "online-ewc")
 SIZES = {"smoke": (5, 3), "laptop": (50, 60), "paper": (256, 100)}
@@ -54,10 +55,7 @@ class _Supervised(Item):
         for phase in found[0]:
             reduced = [one[phase] for one in found]
             tasks = f"{phase + 1} task{'s' if phase else ''}"
-            means = [
-                over_seeds([one.accuracy[n] for one in reduced], tasks, str(n))
-                for n in range(len(reduced[0].accuracy))
-            ]
+            means = [number([one.accuracy[n] for one in reduced]) for n in range(len(reduced[0].accuracy))]
             axes.errorbar(
                 range(1, len(means) + 1),
                 [mean.mean for mean in means],
@@ -90,7 +88,7 @@ def _cells(tasks: str, reduced: Sequence[Reduction], results: Results) -> list[C
     command = results.command("supervised")
     hashes = tuple(record.hash for record in results.of(EWC))
     return [
-        Cell(row, column, over_seeds([float(v) for v in values], tasks, column), None, "", command, hashes)
+        Cell(row, column, number([float(v) for v in values]), None, "", command, hashes)
         for column, values in numbers.items()
     ]
 

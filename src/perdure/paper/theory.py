@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from perdure.analysis import choices
+from perdure.analysis.statistics import number
 from perdure.analysis.views import linear_theory
 from perdure.paper.findings import Cell
-from perdure.paper.item import Drawn, Item, Results, Setting, over_seeds
+from perdure.paper.item import Drawn, Item, Results, Setting
 
 SIZES = {"smoke": (8, 2, 6), "laptop": (32, 4, 12), "paper": (256, 16, 24)}
 """Units n_h, dimensions p_k of a task, and tasks at the most."""
@@ -54,7 +55,7 @@ class _Theory(Item):
                 axes.legend(fontsize=8)
         command = f"perdure analyse theory --units {units} --dimension {dimension} --tasks {tasks}"
         cells = [
-            Cell(f"relative error, {when}", "error", over_seeds(values, when), command=command)
+            Cell(f"relative error, {when}", "error", number(values), command=command)
             for when, values in errors.items()
         ]
         caption = (

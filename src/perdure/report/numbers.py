@@ -88,3 +88,8 @@ def duration(seconds: float) -> str:
 def significant(value: float, digits: int = 4) -> float | None:
     """Rounded to some digits; what is not finite is nothing, since JSON cannot say it."""
     return float(f"{value:.{digits}g}") if math.isfinite(value) else None
+
+
+def would_decide(needed: int | None) -> str:
+    """How many seeds would decide what is not decided."""
+    return "more seeds of ours alone would not do" if needed is None else f"{needed} seeds would do"

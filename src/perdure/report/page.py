@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from perdure.analysis.statistics import MARGIN, SPREAD
+from perdure.analysis.statistics import AGREES, MARGIN, NOT_DECIDED
 from perdure.errors import PerdureError
 from perdure.files import write
 from perdure.paper.findings import Findings
@@ -78,7 +78,6 @@ def page(records: Sequence[Record], findings: Sequence[Findings], title: str) ->
             versions=_counts([record.versions for record in records]),
             machines=_counts([record.machine for record in records]),
             margin=f"{MARGIN:g}",
-            spread=f"{SPREAD:g}",
             version=version("perdure"),
         )
     )
@@ -134,8 +133,10 @@ def _tiles(records: Sequence[Record], findings: Sequence[Findings]) -> list[tupl
             (str(len(findings)), "item of the paper" if len(findings) == 1 else "items of the paper")
         )
     if judged:
-        agreeing = sum(verdict == "agrees" for verdict in judged.values())
-        tiles.append((f"{agreeing} / {len(judged)}", "numbers agree with the published ones"))
+        agreeing = sum(verdict == AGREES for verdict in judged.values())
+        decided = sum(verdict != NOT_DECIDED for verdict in judged.values())
+        tiles.append((f"{agreeing} / {decided}", "decided numbers agree with the published ones"))
+        tiles.append((f"{len(judged) - decided}", "not decided by so few seeds"))
     tiles.append((str(len(records)), "run" if len(records) == 1 else "runs"))
     tiles.append((str(len({record.method for record in records})), "methods"))
     tiles.append((duration(sum(record.seconds for record in records)), "of computing"))

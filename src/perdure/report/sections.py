@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from perdure.analysis.statistics import AS_PUBLISHED, NOT_DECIDED, REVERSED
 from perdure.paper.findings import Cell, Findings, Pair
 from perdure.paper.pairs import order_summary
 from perdure.report.charts import axis_of, differences_strip, reach, strip
@@ -21,13 +22,14 @@ from perdure.report.numbers import (
     points_with_error,
     probability,
     with_error,
+    would_decide,
 )
 from perdure.storage.record import Record
 
-SIGNS = {"agrees": "✓", "higher": "▲", "lower": "▼", "reversed": "⇅", "other": "•"}
+SIGNS = {"agrees": "✓", "higher": "▲", "lower": "▼", "reversed": "⇅", "undecided": "?", "other": "•"}
 """Seen before the word of a verdict: colour alone would not do."""
 
-ORDERS = {"as published": "agrees", "the other way round": "reversed"}
+ORDERS = {AS_PUBLISHED: "agrees", REVERSED: "reversed", NOT_DECIDED: "undecided"}
 """Kinds of the words that say how two methods are ordered."""
 
 
@@ -179,10 +181,13 @@ def _gaps(findings: Findings) -> list[float]:
     return [gap for cell in findings.cells if (gap := difference(cell)) is not None]
 
 
-def verdict_of(text: str) -> Verdict | None:
-    """A verdict by its first word."""
+def verdict_of(cell: Cell) -> Verdict | None:
+    """A verdict by its first word, and for what is not decided what would decide."""
+    text = cell.verdict
     if not text:
         return None
+    if text == NOT_DECIDED:
+        return Verdict("undecided", text, f"{text}: {would_decide(cell.needed)}")
     first = text.split()[0].lower().rstrip(":,;")
     if first in SIGNS:
         return Verdict(first, first, text)
@@ -197,7 +202,7 @@ def _item(
 ) -> Item:
     identity = identities.new("item", findings.name)
     gaps = _gaps(findings)
-    verdicts = [verdict for cell in findings.cells if (verdict := verdict_of(cell.verdict)) is not None]
+    verdicts = [verdict for cell in findings.cells if (verdict := verdict_of(cell)) is not None]
     typical = statistics.median(abs(gap) for gap in gaps) if gaps else None
     agreeing = sum(verdict.kind == "agrees" for verdict in verdicts)
     return Item(
@@ -227,11 +232,13 @@ def _item(
 def _counted(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """How many verdicts there are of each kind, as verdicts again: '9 agree'."""
     counts = Counter(verdict.kind for verdict in verdicts)
-    return [
-        Verdict(kind, f"{counts[kind]} {'agree' if kind == 'agrees' and counts[kind] > 1 else kind}")
-        for kind in SIGNS
-        if counts[kind]
-    ]
+    return [Verdict(kind, f"{counts[kind]} {_plural(kind, counts[kind])}") for kind in SIGNS if counts[kind]]
+
+
+def _plural(kind: str, count: int) -> str:
+    if kind == "agrees":
+        return "agree" if count > 1 else kind
+    return NOT_DECIDED if kind == "undecided" else kind
 
 
 def _lines(findings: Findings, records: Mapping[str, tuple[str, Record]]) -> list[Line]:
@@ -260,7 +267,7 @@ def _lines(findings: Findings, records: Mapping[str, tuple[str, Record]]) -> lis
                 if ours is None or published is None
                 else difference_text(ours.mean, published.mean),
                 difference_value=gap,
-                verdict=verdict_of(cell.verdict),
+                verdict=verdict_of(cell),
                 strip=strip(cell, axes[cell.column]),
                 command=cell.command,
                 runs=_links(cell, records),

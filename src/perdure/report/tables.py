@@ -9,9 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from perdure.analysis.finding import Finding
-from perdure.analysis.statistics import Number, mean_and_sem
+from perdure.analysis.statistics import NOT_DECIDED, Number, mean_and_sem
 from perdure.paper.findings import Findings
 from perdure.paper.pairs import order_summary
+from perdure.report.numbers import would_decide
 from perdure.storage.record import Record
 
 
@@ -89,7 +90,8 @@ def findings_table(findings: Findings) -> Table:
     for cell in findings.cells:
         ours, published = cell.ours, cell.published
         gap = f"{ours.mean - published.mean:+.2f}" if ours and published else ""
-        table.add_row(cell.row, cell.column, number_text(ours), number_text(published), gap, cell.verdict)
+        judged = cell.verdict + (f" ({would_decide(cell.needed)})" if cell.verdict == NOT_DECIDED else "")
+        table.add_row(cell.row, cell.column, number_text(ours), number_text(published), gap, judged)
     below = [words for words in (order_summary(findings.pairs), findings.differs) if words]
     if below:
         table.caption, table.caption_justify = Text("\n".join(below)), "left"
