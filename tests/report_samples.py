@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from perdure.config import build
-from perdure.paper.findings import Cell, Drawing, Findings, Number, Pair
+from perdure.paper.findings import Drawing, Findings, Number, Pair, TableCell
 from perdure.storage.record import Record
 
 SCRIPT = "<script>alert(1)</script>"
@@ -96,12 +96,12 @@ def drawing(shift: float = 0.0) -> str:
     return text.getvalue()
 
 
-def cells(runs: list[Record]) -> list[Cell]:
+def cells(runs: list[Record]) -> list[TableCell]:
     """Cells of all kinds: with and without published numbers, verdicts, runs and our own number."""
     hashes = tuple(run.hash for run in runs if run.method == "hnet")
     command = "perdure run permuted-copy hnet --seeds 3"
     return [
-        Cell(
+        TableCell(
             "hnet",
             "final",
             Number(97.91, 0.5, 3, 96.9, 98.8),
@@ -110,12 +110,16 @@ def cells(runs: list[Record]) -> list[Cell]:
             command,
             hashes,
         ),
-        Cell("hnet", "during", Number(99.5, None, 1), Number(99.98, 0.0, 10), "agrees", command, hashes),
-        Cell("si", "final", Number(94.27, 0.32, 5), Number(90.0, 0.24, 10), "higher than published", command),
-        Cell("fine-tuning", "final", Number(66.31, 0.46, 5), Number(71.05, 0.13, 10), "lower than published"),
-        Cell("masking+si", "final", Number(99.64, 0.27, 5), None, "", command),
-        Cell("rtf", "final", None, Number(100.0, 0.0, 10), "", command),
-        *(Cell(name, name, Number(50.0, 1.0, 2), Number(51.0), name, name) for name in NASTY),
+        TableCell("hnet", "during", Number(99.5, None, 1), Number(99.98, 0.0, 10), "agrees", command, hashes),
+        TableCell(
+            "si", "final", Number(94.27, 0.32, 5), Number(90.0, 0.24, 10), "higher than published", command
+        ),
+        TableCell(
+            "fine-tuning", "final", Number(66.31, 0.46, 5), Number(71.05, 0.13, 10), "lower than published"
+        ),
+        TableCell("masking+si", "final", Number(99.64, 0.27, 5), None, "", command),
+        TableCell("rtf", "final", None, Number(100.0, 0.0, 10), "", command),
+        *(TableCell(name, name, Number(50.0, 1.0, 2), Number(51.0), name, name) for name in NASTY),
     ]
 
 

@@ -17,7 +17,7 @@ from helpers import random_weights
 from perdure.analysis.catalogue import ANALYSES, find_analysis
 from perdure.analysis.opened import OpenedRun
 from perdure.analysis.subspaces import principal_angles
-from perdure.analysis.supervised import Fitting, Part, reduce_states
+from perdure.analysis.supervised import Fitting, ServedTask, reduce_states
 from perdure.benchmarks.task import Sequences
 from perdure.config import build
 from perdure.errors import PerdureError
@@ -63,7 +63,7 @@ def constructed(ragged):
         data = Data(Sequences(Bits(), x, np.zeros((count, 1, 2), dtype=np.int8), lengths))
         asked = (network(weights, data.batch(slice(None)), 0) >= 0).to(torch.int8)[:, None]
         splits.append(data.having(data.x, asked, torch.tensor(lengths)))
-    return Part(network, weights, 0, *splits), torch.tensor(directions.T)
+    return ServedTask(network, weights, 0, *splits), torch.tensor(directions.T)
 
 
 def projected_loss(part, basis, place):
@@ -110,7 +110,7 @@ def test_all_columns_are_the_network_itself(cell):
     y[np.arange(5) >= lengths[:, None]] = -1
     data = Data(Sequences(Tags(), source.normal(size=(50, 5, 2)).astype(np.float32), y, lengths))
     units = torch.tensor([0, 2, 3, 5, 6, 7])
-    part = Part(network, weights, 1, data, data, units)
+    part = ServedTask(network, weights, 1, data, data, units)
     found = reduce_states([part], 8, generator(0), Fitting(iterations=0))
     exact = evaluate(network, weights, data, 1)
     assert found.basis.shape == (8, 8)

@@ -19,9 +19,9 @@ from made_data import make_data
 from perdure.cli import main
 from perdure.config import build
 from perdure.experiment import run
-from perdure.paper.comparison import Comparison, row
+from perdure.paper.comparison import ComparisonItem, row
 from perdure.paper.findings import FOLDER, from_json
-from perdure.paper.item import Results, items
+from perdure.paper.item import FinishedRuns, items
 from perdure.paper.pairs import order_summary, pairs_of
 from perdure.paper.plan import Plan, estimate, plan
 from perdure.paper.results import FIGURES, FORMATS, evaluate, keep
@@ -35,7 +35,7 @@ def table(**published):
         row("Fine-tuning", "permuted-copy", "fine-tuning", options=TINY, **published),
         row("SI", "permuted-copy", "si", options=TINY),
     )
-    return Comparison("A table", "Table 0", "It shows nothing.", rows)
+    return ComparisonItem("A table", "Table 0", "It shows nothing.", rows)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def finished(tmp_path_factory):
     """Two settings with two seeds each, at smoke scale."""
     runs = tmp_path_factory.mktemp("runs")
     records = {config.hash: run(config, runs).record for config in table().configs("smoke", 2)}
-    return Results("smoke", 2, runs, records)
+    return FinishedRuns("smoke", 2, runs, records)
 
 
 def test_every_item_has_valid_settings_with_distinct_labels():
@@ -97,7 +97,7 @@ def ranked(*rows):
         for seed, final in enumerate(finals):
             config = added.setting.config("laptop", seed)
             made[config.hash] = SimpleNamespace(final=final, hash=config.hash)
-    return pairs_of(listed, Results("laptop", len(rows[0][2]), Path("."), made))
+    return pairs_of(listed, FinishedRuns("laptop", len(rows[0][2]), Path("."), made))
 
 
 def test_pairs_are_paired_by_seed_and_ordered_by_the_rule():
@@ -148,7 +148,7 @@ def test_a_small_difference_against_the_paper_is_too_close_to_call():
 
 def test_numbers_on_other_data_are_not_judged():
     audio, copied = (items()[name].settings("laptop")[0] for name in ("audioset", "table-1"))
-    laptop, paper = (Results(scale, 1, Path("."), {}) for scale in ("laptop", "paper"))
+    laptop, paper = (FinishedRuns(scale, 1, Path("."), {}) for scale in ("laptop", "paper"))
     assert not laptop.comparable(audio)
     assert paper.comparable(audio)
     assert laptop.comparable(copied)

@@ -107,7 +107,7 @@ class Config:
 
 
 @dataclass(frozen=True)
-class Composition:
+class MethodComposition:
     """The pieces of a method as classes, for judging whether they make sense together."""
 
     name: str
@@ -161,7 +161,7 @@ def _check_combination(method: Method, found: Sections) -> None:
     companions = {
         section: kind for section, kind in found.items() if section in named and issubclass(kind, Hook)
     }
-    composition = Composition(method.name, weights, companions, method.together)
+    composition = MethodComposition(method.name, weights, companions, method.together)
     for kind in (weights, *companions.values()):
         reason = kind.refusal(composition)
         if reason is not None:

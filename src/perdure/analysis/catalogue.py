@@ -60,7 +60,7 @@ _ENTRIES = (
     Analysis("supervised", "accuracy that n dimensions of the hidden states still give", choices.Supervised),
     Analysis("readout", "similarity of the subspaces that the tasks' heads read", choices.Readout),
     Analysis("embeddings", "distances of task embeddings or generated weights (hnet)", choices.Embeddings),
-    Analysis("flatness", "mean Fisher of each task right after it was learnt", choices.Flatness),
+    Analysis("flatness", "mean Fisher of each task right after it was learnt", choices.FlatnessOptions),
     Analysis(
         "theory", "linear RNNs: tasks in orthogonal subspaces, until they are full", choices.Theory, False
     ),

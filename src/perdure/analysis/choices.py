@@ -8,7 +8,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 
 from perdure.options import Options, Strength
 
-Part = Annotated[float, Field(gt=0, le=1)]
+Portion = Annotated[float, Field(gt=0, le=1)]
 
 
 class AfterPhase(Options):
@@ -21,7 +21,7 @@ class AfterPhase(Options):
 class Dimensionality(AfterPhase):
     """How many dimensions the hidden states fill."""
 
-    threshold: Part = 0.75
+    threshold: Portion = 0.75
     """Part of the variance that the components must explain."""
     samples: PositiveInt | None = 1000
     """Test samples of each task at the most."""
@@ -75,7 +75,7 @@ class Embeddings(AfterPhase):
     """Task embeddings, or the generated weights of the body."""
 
 
-class Flatness(Options):
+class FlatnessOptions(Options):
     """How flat the solutions are."""
 
     samples: PositiveInt | None = 2000

@@ -61,7 +61,7 @@ def courses(record: Record) -> list[Course]:
     return [Course(task, [row[task] for row in record.accuracy[task:]]) for task in range(len(record.tasks))]
 
 
-class Point(NamedTuple):
+class CurvePoint(NamedTuple):
     """Validation accuracy of what is being learnt, at an iteration counted over the whole run."""
 
     iteration: int
@@ -69,10 +69,12 @@ class Point(NamedTuple):
     accuracy: float
 
 
-def learning_curve(record: Record) -> list[Point]:
+def learning_curve(record: Record) -> list[CurvePoint]:
     """All validations of a run in their order; phases are counted from 0."""
     points, before = [], 0
     for phase, (curve, iterations) in enumerate(zip(record.curves, record.iterations, strict=True)):
-        points += [Point(before + int(point["iteration"]), phase, point["val accuracy"]) for point in curve]
+        points += [
+            CurvePoint(before + int(point["iteration"]), phase, point["val accuracy"]) for point in curve
+        ]
         before += iterations
     return points

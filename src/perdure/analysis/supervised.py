@@ -36,7 +36,7 @@ Place = Literal["all", "stop"]
 
 
 @dataclass(frozen=True)
-class Part:
+class ServedTask:
     """A task that the reduced states must serve: its network and psi, and data to fit and to test."""
 
     network: Network
@@ -87,7 +87,7 @@ class Reduction(NamedTuple):
 class _Frozen(NamedTuple):
     """What of a task's data does not depend on U, as if it were a data set of its own."""
 
-    part: Part
+    part: ServedTask
     place: Place
     target: Target
     rows: Tensor
@@ -115,7 +115,7 @@ class _Frozen(NamedTuple):
 
 
 def reduce_states(
-    parts: Sequence[Part], width: int, generator: torch.Generator, fitting: Fitting | None = None
+    parts: Sequence[ServedTask], width: int, generator: torch.Generator, fitting: Fitting | None = None
 ) -> Reduction:
     """Find U for states of `width` units that serve all parts at once."""
     fitting = fitting or Fitting()
@@ -185,13 +185,13 @@ def _score(task: _Frozen, basis: Tensor | None) -> tuple[float, float]:
 
 
 @torch.no_grad()
-def _frozen(part: Part, data: Data, place: Place) -> _Frozen:
+def _frozen(part: ServedTask, data: Data, place: Place) -> _Frozen:
     """Run the network up to where U comes in."""
     if place == "stop":
         _check_stop(part.network, data)
     layer = part.network.architecture.layers - 1
     weights = {name: weight.detach() for name, weight in part.weights.items()}
-    part = Part(part.network, weights, part.task, part.train, part.test, part.units)
+    part = ServedTask(part.network, weights, part.task, part.train, part.test, part.units)
     rows = []
     for start in range(0, len(data), FORWARD_BATCH):
         batch = data.batch(slice(start, start + FORWARD_BATCH))
@@ -210,7 +210,7 @@ def _at(rows: Tensor, asked: slice | Tensor | None) -> Tensor:
     return rows if asked is None else rows[asked]
 
 
-def _from_stop(part: Part, batch: Batch, layer: int) -> Tensor:
+def _from_stop(part: ServedTask, batch: Batch, layer: int) -> Tensor:
     """States at the stop bit and then the projected inputs W_ih x + b of the answered steps [B, 1 + A, H]."""
     tape = Tape()
     part.network.features(part.weights, batch, part.task, None, tape)

@@ -17,7 +17,7 @@ from perdure.analysis.opened import OpenedRun
 from perdure.analysis.states import Moment
 from perdure.analysis.steps import accuracy_per_step, courses, learning_curve
 from perdure.analysis.subspaces import principal_angles, readout_basis, similarities
-from perdure.analysis.supervised import Fitting, Part, Reduction, reduce_states
+from perdure.analysis.supervised import Fitting, Reduction, ServedTask, reduce_states
 from perdure.errors import PerdureError
 from perdure.networks.fisher import fisher
 from perdure.randomness import generator
@@ -141,7 +141,7 @@ def _reduction(run: OpenedRun, options: choices.Supervised, phase: int) -> Reduc
     data = run.data(phase)
     for task in run.learnt(phase):
         units = run.units(phase, task)
-        parts.append(Part(*run.running(phase, task), task, data[task].train, data[task].test, units))
+        parts.append(ServedTask(*run.running(phase, task), task, data[task].train, data[task].test, units))
     fitting = Fitting(
         columns=options.columns,
         iterations=options.iterations,
@@ -195,7 +195,7 @@ def embeddings(run: OpenedRun, options: choices.Embeddings) -> Finding:
     return pairs(f"{run.title}: Euclidean distance of {options.of}", tasks, values, "distance")
 
 
-def flatness(run: OpenedRun, options: choices.Flatness) -> Finding:
+def flatness(run: OpenedRun, options: choices.FlatnessOptions) -> Finding:
     """Mean Fisher of each task right after it was learnt."""
     means = []
     for task in range(run.network.tasks):

@@ -17,8 +17,8 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from perdure.benchmarks.sources.own.assembling import Assembled, Rules, assemble
 from perdure.benchmarks.sources.own.given import parts_of_given
-from perdure.benchmarks.sources.own.layout import ORDER, Layout, lay_out, read_source
-from perdure.benchmarks.sources.own.parts import SPLITS, Faults, Part
+from perdure.benchmarks.sources.own.layout import ORDER, FolderLayout, lay_out, read_source
+from perdure.benchmarks.sources.own.parts import SPLITS, Faults, OwnSequences
 from perdure.benchmarks.task import Array, Benchmark, Sequences, Task, Watch, check_tasks, quiet
 from perdure.errors import PerdureError
 from perdure.targets.finding import find_target
@@ -41,7 +41,7 @@ class Understood:
 
     tasks: list[Assembled]
     faults: list[str]
-    layout: Layout | None = None
+    layout: FolderLayout | None = None
     failed: list[str] = field(default_factory=list)
     """Names of the tasks that cannot be used."""
 
@@ -99,7 +99,7 @@ class Arrays(Benchmark):
                 f"'{self.folder}' has changed: it held {self.content} when this run was made, and holds "
                 f"{layout.content} now; put the old files back, or begin a new run."
             )
-        faults, parts = Faults(), dict[str, list[Part]]()
+        faults, parts = Faults(), dict[str, list[OwnSequences]]()
         for number, source in enumerate(layout.sources):
             watch("reading", number, len(layout.sources))
             before = len(faults.found)

@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from perdure.benchmarks.sources.cache import Arrays, digest, kept
+from perdure.benchmarks.sources.cache import NamedArrays, digest, kept
 from perdure.benchmarks.sources.clips import ARCHIVE, FRAMES, Form, Selected, files_of, read_parts, select
 from perdure.benchmarks.sources.folder import raw
 from perdure.benchmarks.sources.ontology import considered_classes
@@ -134,12 +134,12 @@ class Audioset(Benchmark):
             for number, part in enumerate(parts, 1)
         ]
 
-    def _arranged(self, watch: Watch) -> Arrays:
+    def _arranged(self, watch: Watch) -> NamedArrays:
         """What `arrange` makes of the raw files, or made of them before."""
         folder, about, form, files = self._files()
         most = self.clips or MOST[self.subset]
 
-        def make() -> Arrays:
+        def make() -> NamedArrays:
             considered = considered_classes(*about)
             clips = read_parts(form, files, PARTS[self.subset], watch)
             selected = select(clips, [one.label for one in considered], GRID[0] * GRID[1])
@@ -161,10 +161,10 @@ def class_rows(seed: int) -> Array:
     return np.random.RandomState(seed).permutation(GRID[0] * GRID[1]).reshape(GRID)
 
 
-def arrange(selected: Selected, names: list[str], subset: Subset, most: int, seed: int) -> Arrays:
+def arrange(selected: Selected, names: list[str], subset: Subset, most: int, seed: int) -> NamedArrays:
     """The clips of each class in a random order, `most` at the most, with the split that each is for.
 
-    Arrays x uint8 [N, 10, 128], class [N], split [N] (a place in `SPLITS`), video [N]. The same share of
+    NamedArrays x uint8 [N, 10, 128], class [N], split [N] (a place in `SPLITS`), video [N]. The same share of
     each class goes to each split, and the split of a clip does not depend on how many tasks are made.
     """
     members = [np.flatnonzero(selected.classes == number) for number in range(len(names))]
@@ -199,7 +199,7 @@ def _check_sizes(sizes: dict[str, int], subset: Subset, most: int) -> None:
         )
 
 
-def _part(arrays: Arrays, split: str, row: Array) -> tuple[Array, Array]:
+def _part(arrays: NamedArrays, split: str, row: Array) -> tuple[Array, Array]:
     """Clips and labels of one split of the task with a row of classes."""
     columns = np.full(GRID[0] * GRID[1], -1)
     columns[row] = np.arange(len(row))

@@ -29,7 +29,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, PositiveInt, model_validator
 
-from perdure.benchmarks.sources.cache import Arrays, digest, kept
+from perdure.benchmarks.sources.cache import NamedArrays, digest, kept
 from perdure.benchmarks.sources.embed import FormModel, Lexicon, Recipe, learn_lexicon
 from perdure.benchmarks.sources.folder import data_folder, raw
 from perdure.benchmarks.sources.treebank import (
@@ -173,7 +173,7 @@ class Pos(Benchmark):
 
     def _arrays(
         self, language: str, path: Path, mark: Mapping[str, str], treebanks: Callable[[], dict[str, Treebank]]
-    ) -> Arrays:
+    ) -> NamedArrays:
         """What `indexed` makes of a language, or made of it before."""
         recipe: dict[str, Any] = {
             "revision": REVISION,
@@ -188,7 +188,7 @@ class Pos(Benchmark):
             file = vector_file(raw(self.name, self.vectors), _candidates(language), self.embeddings)
             recipe["vectors"] = digest(file)
 
-        def make() -> Arrays:
+        def make() -> NamedArrays:
             name = chosen(language, treebanks(), path)
             splits = treebanks()[name]
             lexicon = self._own(splits["train"]) if file is None else given(file, splits)
@@ -245,10 +245,10 @@ def first(sentences: Iterable[Sentence], tokens: int) -> list[Sentence]:
     return taken
 
 
-def indexed(splits: Treebank, lexicon: Lexicon, options: Pos, name: str) -> Arrays:
+def indexed(splits: Treebank, lexicon: Lexicon, options: Pos, name: str) -> NamedArrays:
     """The splits as rows of one table that has all their words and no others; row 0 stands for none.
 
-    Arrays table [V, D]; of each split words and tags, all sentences one after the other, and lengths [N].
+    Arrays: table [V, D]; of each split words and tags, all sentences one after the other, and lengths [N].
     """
     rank = {word: place for place, word in enumerate(lexicon.words)}
     places = {
@@ -274,7 +274,7 @@ def indexed(splits: Treebank, lexicon: Lexicon, options: Pos, name: str) -> Arra
     ]
     used = dict.fromkeys(word for sentences in taken.values() for one in sentences for word in one.words)
     row, table = _table(list(used), places, lexicon)
-    arrays: Arrays = {"table": table}
+    arrays: NamedArrays = {"table": table}
     for split, sentences in taken.items():
         arrays[f"{split}_words"] = np.array([row[word] for one in sentences for word in one.words], np.int32)
         arrays[f"{split}_tags"] = np.array([tag for one in sentences for tag in one.tags], np.int8)
@@ -294,12 +294,12 @@ def _table(words: list[str], places: dict[str, int | None], lexicon: Lexicon) ->
     return row, np.concatenate(rows)
 
 
-def _task(arrays: Arrays) -> Task:
+def _task(arrays: NamedArrays) -> Task:
     """The task of a language; dev is its validation split."""
     return Task(str(arrays["name"]), len(TAGS), *(_padded(arrays, split) for split in SPLITS))
 
 
-def _padded(arrays: Arrays, split: str) -> Sequences:
+def _padded(arrays: NamedArrays, split: str) -> Sequences:
     """A split as arrays [N, T], T its longest sentence."""
     lengths = arrays[f"{split}_lengths"]
     inside = np.arange(lengths.max()) < lengths[:, None]

@@ -157,7 +157,7 @@ def _evaluate(
     An item that cannot be evaluated, because files of a run are gone, does not take the others with it.
     """
     from perdure.commands.reporting import make_report
-    from perdure.paper.item import Results
+    from perdure.paper.item import FinishedRuns
     from perdure.paper.results import evaluate, keep
     from perdure.report.tables import findings_table
     from perdure.report.terminal import show
@@ -165,7 +165,7 @@ def _evaluate(
     code = 0
     for name, item in items.items():
         try:
-            findings, drawn = evaluate(name, item, Results(scale, seeds[name], runs, records))
+            findings, drawn = evaluate(name, item, FinishedRuns(scale, seeds[name], runs, records))
         except PerdureError as fault:
             print(f"{name} is left out: {fault}", file=sys.stderr)
             code = 2

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from perdure.analysis.statistics import NOT_DECIDED, Number, seeds_needed, verdict
-from perdure.paper.findings import Cell, Pair
-from perdure.paper.item import Drawn, Item, Results, Setting
+from perdure.paper.findings import Pair, TableCell
+from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
 from perdure.paper.pairs import pairs_of
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def row(
 
 
 @dataclass(frozen=True)
-class Comparison(Item):
+class ComparisonItem(Item):
     """A table of methods."""
 
     title: str
@@ -65,16 +65,16 @@ class Comparison(Item):
         del scale
         return [row.setting for row in self.rows]
 
-    def evaluate(self, results: Results) -> tuple[list[Cell], list[Drawn]]:
+    def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
         """Two cells a row, and one figure of all rows."""
         cells = [cell for row in self.rows for cell in cells_of(row, results)]
         return cells, [self._drawn(cells)]
 
-    def pairs(self, results: Results) -> list[Pair]:
+    def pairs(self, results: FinishedRuns) -> list[Pair]:
         """Every two rows of the same benchmark."""
         return pairs_of(self.rows, results)
 
-    def _drawn(self, cells: Sequence[Cell]) -> Drawn:
+    def _drawn(self, cells: Sequence[TableCell]) -> Drawn:
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(7.2, 1.1 + ROW_HEIGHT * len(self.rows)), layout="constrained")
@@ -88,7 +88,7 @@ class Comparison(Item):
         return Drawn("comparison", self.title, caption, figure)
 
 
-def cells_of(row: Row, results: Results) -> list[Cell]:
+def cells_of(row: Row, results: FinishedRuns) -> list[TableCell]:
     """During and final of one row."""
     hashes = tuple(record.hash for record in results.of(row.setting))
     command = row.setting.command(results.scale, results.seeds)
@@ -97,11 +97,11 @@ def cells_of(row: Row, results: Results) -> list[Cell]:
         ours, published = results.number(row.setting, column), row.published.get(column)
         judged = verdict(ours, published) if published and results.comparable(row.setting) else ""
         needed = seeds_needed(ours, published) if published and judged == NOT_DECIDED else None
-        cells.append(Cell(row.setting.label, column, ours, published, judged, command, hashes, needed))
+        cells.append(TableCell(row.setting.label, column, ours, published, judged, command, hashes, needed))
     return cells
 
 
-def draw_column(axes: Axes, cells: Sequence[Cell]) -> None:
+def draw_column(axes: Axes, cells: Sequence[TableCell]) -> None:
     """Our numbers as dots with errors, published ones as hollow marks; a line for each row."""
     axes.grid(axis="x", alpha=0.3)
     for place, cell in enumerate(cells):

@@ -18,7 +18,7 @@ FOLDER = "findings"
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """One number of a table: which row and column, ours, the published one, and how they compare."""
 
     row: str
@@ -75,7 +75,7 @@ class Findings:
     differs: str
     """What is smaller or otherwise different from the paper here; empty if nothing."""
     command: str
-    cells: list[Cell] = field(default_factory=list)
+    cells: list[TableCell] = field(default_factory=list)
     drawings: list[Drawing] = field(default_factory=list)
     seconds: float = 0.0
     """Computing time of all runs behind it."""

@@ -21,7 +21,7 @@ from perdure.benchmarks.task import Benchmark
 from perdure.config import Config, build
 from perdure.errors import unknown
 from perdure.options import option_text
-from perdure.paper.findings import Cell, Pair
+from perdure.paper.findings import Pair, TableCell
 from perdure.storage.record import Record
 from perdure.storage.store import RunFolder
 
@@ -64,7 +64,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Results:
+class FinishedRuns:
     """The finished runs of an item."""
 
     scale: str
@@ -129,10 +129,10 @@ class Item(ABC):
         """All settings that are run for it, each with every seed."""
 
     @abstractmethod
-    def evaluate(self, results: Results) -> tuple[list[Cell], list[Drawn]]:
+    def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
         """The cells of its table and its figures, from finished runs."""
 
-    def pairs(self, results: Results) -> list[Pair]:
+    def pairs(self, results: FinishedRuns) -> list[Pair]:
         """Methods two by two, for items that compare methods."""
         del results
         return []
@@ -176,8 +176,8 @@ ORDER = (
 def items() -> dict[str, Item]:
     """All items by name."""
     found: dict[str, Item] = {}
-    package = importlib.import_module("perdure.paper")
-    for module in pkgutil.iter_modules(package.__path__, "perdure.paper."):
+    package = importlib.import_module("perdure.paper.items")
+    for module in pkgutil.iter_modules(package.__path__, "perdure.paper.items."):
         item = getattr(importlib.import_module(module.name), "ITEM", None)
         if isinstance(item, Item):
             found[module.name.rpartition(".")[2].replace("_", "-")] = item

@@ -18,7 +18,7 @@ from perdure.analysis.statistics import (
     paired,
 )
 from perdure.paper.findings import Pair
-from perdure.paper.item import Results, draws
+from perdure.paper.item import FinishedRuns, draws
 
 if TYPE_CHECKING:
     from perdure.paper.comparison import Row
@@ -27,7 +27,7 @@ COLUMN = "final"
 """What methods are ranked by."""
 
 
-def pairs_of(rows: Sequence[Row], results: Results) -> list[Pair]:
+def pairs_of(rows: Sequence[Row], results: FinishedRuns) -> list[Pair]:
     """All pairs of rows that were run on the same task sequences, the row that should be ahead first."""
     return [
         _pair(*_ranked(one, other, results), results)
@@ -37,7 +37,7 @@ def pairs_of(rows: Sequence[Row], results: Results) -> list[Pair]:
     ]
 
 
-def _ranked(one: Row, other: Row, results: Results) -> tuple[Row, Row]:
+def _ranked(one: Row, other: Row, results: FinishedRuns) -> tuple[Row, Row]:
     """By the published means, or by ours where these are missing or equal."""
     means = [row.published[COLUMN].mean for row in (one, other) if COLUMN in row.published]
     if len(set(means)) < 2:
@@ -45,7 +45,7 @@ def _ranked(one: Row, other: Row, results: Results) -> tuple[Row, Row]:
     return (one, other) if means[0] >= means[1] else (other, one)
 
 
-def _pair(first: Row, second: Row, results: Results) -> Pair:
+def _pair(first: Row, second: Row, results: FinishedRuns) -> Pair:
     labels = first.setting.label, second.setting.label
     ahead, behind = (results.values(row.setting, COLUMN) for row in (first, second))
     if len(ahead) > 1:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from perdure.experiment import threads
 from perdure.files import write, write_json
 from perdure.paper.findings import FOLDER, Drawing, Findings
-from perdure.paper.item import Drawn, Item, Results
+from perdure.paper.item import Drawn, FinishedRuns, Item
 from perdure.storage.record import Record
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ FORMATS = ("pdf", "svg", "png")
 DPI = 150
 
 
-def evaluate(name: str, item: Item, results: Results) -> tuple[Findings, list[Drawn]]:
+def evaluate(name: str, item: Item, results: FinishedRuns) -> tuple[Findings, list[Drawn]]:
     """The findings of an item, and its figures."""
     with threads(1):  # the same digits on every machine, and no quarrel with runs beside it
         cells, drawn = item.evaluate(results)

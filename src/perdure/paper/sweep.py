@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perdure.paper.comparison import COLUMNS, Row, cells_of
-from perdure.paper.findings import Cell, Pair
-from perdure.paper.item import Drawn, Item, Results, Setting
+from perdure.paper.findings import Pair, TableCell
+from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
 from perdure.paper.pairs import pairs_of
 
 
 @dataclass(frozen=True)
-class Point:
+class SweepPoint:
     """One setting on a line."""
 
     line: str
@@ -21,7 +21,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Sweep(Item):
+class SweepItem(Item):
     """A figure of lines, with all its numbers as a table."""
 
     title: str
@@ -29,7 +29,7 @@ class Sweep(Item):
     about: str
     axis: str
     """What x is."""
-    points: Sequence[Point]
+    points: Sequence[SweepPoint]
     note: str = ""
 
     def settings(self, scale: str) -> list[Setting]:
@@ -37,16 +37,16 @@ class Sweep(Item):
         del scale
         return [point.row.setting for point in self.points]
 
-    def evaluate(self, results: Results) -> tuple[list[Cell], list[Drawn]]:
+    def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
         """Cells of all points, and two panels of lines."""
         cells = [cells_of(point.row, results) for point in self.points]
         return [cell for pair in cells for cell in pair], [self._drawn(cells)]
 
-    def pairs(self, results: Results) -> list[Pair]:
+    def pairs(self, results: FinishedRuns) -> list[Pair]:
         """Every two lines at the same difficulty."""
         return pairs_of([point.row for point in self.points], results)
 
-    def _drawn(self, cells: Sequence[Sequence[Cell]]) -> Drawn:
+    def _drawn(self, cells: Sequence[Sequence[TableCell]]) -> Drawn:
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(8.4, 3.8), layout="constrained")

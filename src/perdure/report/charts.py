@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from perdure.paper.findings import Cell, Number
+from perdure.paper.findings import Number, TableCell
 
 WIDTH, HEIGHT, MARGIN = 108, 18, 7
 """Of a strip, in pixels."""
@@ -21,7 +21,7 @@ FARTHEST = 10.0
 
 
 @dataclass(frozen=True)
-class Axis:
+class ChartAxis:
     """A range of values on a strip."""
 
     low: float
@@ -33,15 +33,15 @@ class Axis:
         return MARGIN + (WIDTH - 2 * MARGIN) * min(max(share, 0.0), 1.0)
 
 
-def axis_of(cells: Sequence[Cell]) -> Axis:
+def axis_of(cells: Sequence[TableCell]) -> ChartAxis:
     """The range of all numbers of cells that are drawn on one scale."""
     ends = [
         end for cell in cells for number in (cell.ours, cell.published) if number for end in ends_of(number)
     ]
     if not ends:
-        return Axis(0, 1)
+        return ChartAxis(0, 1)
     low, high = min(ends), max(ends)
-    return Axis(low, high) if high > low else Axis(low - 0.5, high + 0.5)
+    return ChartAxis(low, high) if high > low else ChartAxis(low - 0.5, high + 0.5)
 
 
 def ends_of(number: Number) -> tuple[float, float]:
@@ -52,7 +52,7 @@ def ends_of(number: Number) -> tuple[float, float]:
     return number.mean - sem, number.mean + sem
 
 
-def strip(cell: Cell, axis: Axis) -> Markup:
+def strip(cell: TableCell, axis: ChartAxis) -> Markup:
     """Ours as a dot and the published number as a diamond, each with its interval."""
     middle = HEIGHT / 2
     parts = [f'<line class="rail" x1="0" x2="{WIDTH}" y1="{middle:g}" y2="{middle:g}"/>']
@@ -66,7 +66,7 @@ def strip(cell: Cell, axis: Axis) -> Markup:
     return _svg(parts)
 
 
-def _interval(number: Number, axis: Axis, kind: str, y: float) -> str:
+def _interval(number: Number, axis: ChartAxis, kind: str, y: float) -> str:
     low, high = (axis.place(end) for end in ends_of(number))
     return f'<line class="{kind}" x1="{low:.1f}" x2="{high:.1f}" y1="{y:g}" y2="{y:g}"/>'
 
@@ -82,7 +82,7 @@ def reach(differences: Sequence[float]) -> float:
 
 def differences_strip(differences: Sequence[float], half: float) -> Markup:
     """Each difference, ours minus published, as a dot around zero; from -half to half."""
-    axis, middle = Axis(-half, half), HEIGHT / 2
+    axis, middle = ChartAxis(-half, half), HEIGHT / 2
     zero = axis.place(0)
     parts = [
         f'<line class="rail" x1="0" x2="{WIDTH}" y1="{middle:g}" y2="{middle:g}"/>',

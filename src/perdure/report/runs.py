@@ -172,7 +172,7 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ProblemComparison:
     """All methods on one problem: a benchmark with one choice of its options."""
 
     benchmark: str
@@ -191,7 +191,7 @@ class Comparison:
         return f"{100 * min(max(share, 0.0), 1.0):.1f}"
 
 
-def comparisons(records: Sequence[Record]) -> list[Comparison]:
+def comparisons(records: Sequence[Record]) -> list[ProblemComparison]:
     """Means over seeds, by problem, best final accuracy first; the problem with the most rivals comes first.
 
     Accuracies on different problems, such as one digit and four, say nothing of who is better.
@@ -206,7 +206,7 @@ def comparisons(records: Sequence[Record]) -> list[Comparison]:
             summaries = _summaries(group)
             low, high, ticks = percent_axis([m.value for one in summaries for m in (one.during, one.final)])
             settings = _distinction(group, list(groups.values()), "benchmark.")
-            result.append(Comparison(benchmark, settings, summaries, low, high, ticks, group[0].score))
+            result.append(ProblemComparison(benchmark, settings, summaries, low, high, ticks, group[0].score))
     return sorted(result, key=lambda one: (-len(one.summaries), one.benchmark))
 
 

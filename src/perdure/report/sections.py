@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from perdure.analysis.statistics import AS_PUBLISHED, NOT_DECIDED, REVERSED
-from perdure.paper.findings import Cell, Findings, Pair
+from perdure.paper.findings import Findings, Pair, TableCell
 from perdure.paper.pairs import order_summary
 from perdure.report.charts import axis_of, differences_strip, reach, strip
 from perdure.report.drawings import embedded
@@ -108,7 +108,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Item:
+class ItemSection:
     """One table or figure of the paper."""
 
     id: str
@@ -158,7 +158,7 @@ class Identities:
 
 def items(
     findings: Sequence[Findings], records: Mapping[str, tuple[str, Record]], identities: Identities
-) -> tuple[list[Item], float]:
+) -> tuple[list[ItemSection], float]:
     """A view of each findings, and how far the axis of all differences reaches.
 
     `records` has id and record of the runs on the page, by hash.
@@ -167,7 +167,7 @@ def items(
     return [_item(one, records, identities, half) for one in findings], half
 
 
-def difference(cell: Cell) -> float | None:
+def difference(cell: TableCell) -> float | None:
     """Ours minus published, where there are both."""
     if cell.ours is None or cell.published is None:
         return None
@@ -181,7 +181,7 @@ def _gaps(findings: Findings) -> list[float]:
     return [gap for cell in findings.cells if (gap := difference(cell)) is not None]
 
 
-def verdict_of(cell: Cell) -> Verdict | None:
+def verdict_of(cell: TableCell) -> Verdict | None:
     """A verdict by its first word, and for what is not decided what would decide."""
     text = cell.verdict
     if not text:
@@ -199,13 +199,13 @@ def _item(
     records: Mapping[str, tuple[str, Record]],
     identities: Identities,
     half: float,
-) -> Item:
+) -> ItemSection:
     identity = identities.new("item", findings.name)
     gaps = _gaps(findings)
     verdicts = [verdict for cell in findings.cells if (verdict := verdict_of(cell)) is not None]
     typical = statistics.median(abs(gap) for gap in gaps) if gaps else None
     agreeing = sum(verdict.kind == "agrees" for verdict in verdicts)
-    return Item(
+    return ItemSection(
         id=identity,
         title=findings.title,
         source=findings.source,
@@ -292,12 +292,12 @@ def _pair_line(pair: Pair) -> PairLine:
     )
 
 
-def _method(cell: Cell, records: Mapping[str, tuple[str, Record]]) -> str:
+def _method(cell: TableCell, records: Mapping[str, tuple[str, Record]]) -> str:
     methods = {records[name][1].method for name in cell.hashes if name in records}
     return methods.pop() if len(methods) == 1 else ""
 
 
-def _links(cell: Cell, records: Mapping[str, tuple[str, Record]]) -> list[Link]:
+def _links(cell: TableCell, records: Mapping[str, tuple[str, Record]]) -> list[Link]:
     """The runs behind a cell that are on this page, by seed."""
     found = sorted(
         (records[name] for name in cell.hashes if name in records), key=lambda one: (one[1].seed, one[1].hash)

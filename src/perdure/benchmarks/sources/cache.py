@@ -18,10 +18,10 @@ from perdure.benchmarks.task import Array
 DIGEST = 32
 """Bytes of the digest that stands before the arrays in a cache file."""
 
-Arrays = dict[str, Array]
+NamedArrays = dict[str, Array]
 
 
-def kept(name: str, recipe: Mapping[str, Any], make: Callable[[], Arrays]) -> Arrays:
+def kept(name: str, recipe: Mapping[str, Any], make: Callable[[], NamedArrays]) -> NamedArrays:
     """The arrays that `make` returns, from the cache where they were made before with the same recipe.
 
     `recipe` names all that the arrays depend on: options, digests of raw files, a revision of the code.
@@ -52,7 +52,7 @@ def built(name: str) -> list[Path]:
     return sorted((cache_folder() / "built").glob(f"{name}-*.npz"))
 
 
-def _read(path: Path) -> Arrays | None:
+def _read(path: Path) -> NamedArrays | None:
     try:
         content = path.read_bytes()
         if hashlib.sha256(content[DIGEST:]).digest() != content[:DIGEST]:

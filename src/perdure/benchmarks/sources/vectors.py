@@ -24,7 +24,7 @@ RAW_SPACES = " \t"
 _DIGIT = re.compile("[0-9]")
 
 
-class Vectors(NamedTuple):
+class WordVectors(NamedTuple):
     """Words, the most frequent first, and their vectors, float32 [V, D]."""
 
     words: list[str]
@@ -54,7 +54,7 @@ def find(form: str, rank: Mapping[str, int]) -> int | None:
     return min((rank[case] for case in cases if case in rank), default=None)
 
 
-def read_text(path: Path, wanted: Collection[str] | None = None) -> Vectors:
+def read_text(path: Path, wanted: Collection[str] | None = None) -> WordVectors:
     """Vectors of a text file (.gz or not): a word and its numbers a line, a header 'V D' before or not.
 
     With `wanted`, only its words are kept. Of a word that stands there twice the first counts.
@@ -83,7 +83,7 @@ def read_text(path: Path, wanted: Collection[str] | None = None) -> Vectors:
         )
     if not count:
         raise PerdureError(f"'{path}' holds no vectors; a line is a word and its numbers.")
-    return Vectors(list(words), np.stack(rows) if rows else np.zeros((0, size or 0), np.float32))
+    return WordVectors(list(words), np.stack(rows) if rows else np.zeros((0, size or 0), np.float32))
 
 
 def _numbers(fields: list[str], path: Path, number: int) -> Array:
@@ -132,7 +132,7 @@ def vector_file(folder: Path, names: Sequence[str], kind: str) -> Path:
     raise PerdureError(f"'{folder}' has no vectors for '{names[0]}'; put {' or '.join(wanted)} there.")
 
 
-def read_vectors(path: Path, forms: Iterable[str]) -> Vectors:
+def read_vectors(path: Path, forms: Iterable[str]) -> WordVectors:
     """Vectors of a file of either kind, of the words that may stand for the given ones."""
     wanted = {spelling for form in forms for spelling in spellings(form)}
     if path.suffix != ".pkl":
@@ -142,4 +142,4 @@ def read_vectors(path: Path, forms: Iterable[str]) -> Vectors:
     for place, word in enumerate(words):
         if word in wanted:
             rank.setdefault(word, place)
-    return Vectors(list(rank), table[list(rank.values())])
+    return WordVectors(list(rank), table[list(rank.values())])

@@ -9,8 +9,8 @@ import numpy as np
 
 from perdure.benchmarks.sources.own.drawing import draw
 from perdure.benchmarks.sources.own.kinds import decide, of_kind
-from perdure.benchmarks.sources.own.labels import Classes, classes_of, outputs_of
-from perdure.benchmarks.sources.own.parts import SPLITS, Faults, Label, Part
+from perdure.benchmarks.sources.own.labels import ClassNames, classes_of, outputs_of
+from perdure.benchmarks.sources.own.parts import SPLITS, Faults, Label, OwnSequences
 from perdure.benchmarks.sources.own.values import check_varied, standardised
 from perdure.benchmarks.task import Array, Sequences, Task
 from perdure.errors import PerdureError
@@ -59,13 +59,13 @@ class _Coded:
         return _Coded(self.rows[rows], self.lengths[chosen], targets)
 
 
-def assemble(found: Mapping[str, Sequence[Part]], rules: Rules, faults: Faults) -> list[Assembled]:
+def assemble(found: Mapping[str, Sequence[OwnSequences]], rules: Rules, faults: Faults) -> list[Assembled]:
     """The tasks that have no fault; what is wrong with the others is told."""
     parts = [part for some in found.values() for part in some]
     target = decide(parts, rules.target, faults) if parts else None
     if target is None:
         return []
-    decided: dict[str, list[Part]] = {}
+    decided: dict[str, list[OwnSequences]] = {}
     for name, some in found.items():
         with faults.gathering():
             for part in some:
@@ -99,7 +99,7 @@ def _standardised(tasks: Sequence[Assembled]) -> list[Assembled]:
     return scaled
 
 
-def _check_features(part: Part, first: Part) -> None:
+def _check_features(part: OwnSequences, first: OwnSequences) -> None:
     """All parts must have the same features, in the same order where they have names."""
     if part.features != first.features:
         raise PerdureError(
@@ -117,7 +117,9 @@ def _check_features(part: Part, first: Part) -> None:
         raise PerdureError(f"'{part.where}' and '{first.where}': either all tasks have a table, or none.")
 
 
-def _task(name: str, parts: Sequence[Part], target: Target, known: Sequence[Part], rules: Rules) -> Assembled:
+def _task(
+    name: str, parts: Sequence[OwnSequences], target: Target, known: Sequence[OwnSequences], rules: Rules
+) -> Assembled:
     """One task; `known` are the parts whose classes count."""
     training = [part for part in parts if part.split in (None, "train")]
     if not training:
@@ -125,7 +127,7 @@ def _task(name: str, parts: Sequence[Part], target: Target, known: Sequence[Part
     if target.categorical:
         classes = classes_of(known)
     else:
-        classes = Classes(tuple(str(output) for output in range(training[0].targets.shape[-1])), ())
+        classes = ClassNames(tuple(str(output) for output in range(training[0].targets.shape[-1])), ())
     groups = {split: [part for part in parts if part.split == split] for split in ("val", "test")}
     coded = {split: _join(some, target, classes) for split, some in groups.items() if some}
     whole = _join(training, target, classes)
@@ -140,7 +142,7 @@ def _task(name: str, parts: Sequence[Part], target: Target, known: Sequence[Part
     return Assembled(Task(name=name, outputs=len(classes.texts), **splits), classes.names, tuple(missing))
 
 
-def _join(parts: Sequence[Part], target: Target, classes: Classes) -> _Coded:
+def _join(parts: Sequence[OwnSequences], target: Target, classes: ClassNames) -> _Coded:
     """Parts of one split as one."""
     targets = []
     for part in parts:
@@ -158,7 +160,7 @@ def _join(parts: Sequence[Part], target: Target, classes: Classes) -> _Coded:
     return _Coded(rows, np.concatenate([part.lengths for part in parts]), np.concatenate(targets))
 
 
-def _check_balance(part: Part, whole: _Coded, classes: Classes, target: Target) -> None:
+def _check_balance(part: OwnSequences, whole: _Coded, classes: ClassNames, target: Target) -> None:
     """There must be something to tell apart."""
     if target == Value():
         check_varied(part, whole.targets)
@@ -168,7 +170,7 @@ def _check_balance(part: Part, whole: _Coded, classes: Classes, target: Target) 
         raise PerdureError(f"'{part.where}' has {only} in its training sequences; at least two are needed.")
 
 
-def _table(parts: Sequence[Part]) -> Array | None:
+def _table(parts: Sequence[OwnSequences]) -> Array | None:
     table = parts[0].table
     for part in parts[1:]:
         if table is not None and part.table is not None and not np.array_equal(table, part.table):

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from perdure.benchmarks.sources.archives import npy, npz
-from perdure.benchmarks.sources.own.parts import SPLITS, Faults, Label, Part, check_numbers, compact
+from perdure.benchmarks.sources.own.parts import SPLITS, Faults, Label, OwnSequences, check_numbers, compact
 from perdure.benchmarks.task import Array
 from perdure.errors import PerdureError, unknown
 from perdure.targets.bits import Bits
@@ -34,18 +34,20 @@ KNOWN = (*PER_SPLIT, *SINGLE, *(f"{name}_{split}" for split in SPLITS for name i
 """All names that are understood."""
 
 
-def read_npz(path: Path, split: str | None, faults: Faults) -> list[Part]:
+def read_npz(path: Path, split: str | None, faults: Faults) -> list[OwnSequences]:
     """The parts of an npz file."""
     return parts_of_arrays(npz(path), str(path), split, faults)
 
 
-def read_npy(folder: Path, split: str | None, faults: Faults) -> list[Part]:
+def read_npy(folder: Path, split: str | None, faults: Faults) -> list[OwnSequences]:
     """The parts that the npy files of a folder hold: x.npy, y.npy and so on."""
     arrays = {path.stem: npy(path) for path in sorted(folder.glob("*.npy"))}
     return parts_of_arrays(arrays, str(folder), split, faults)
 
 
-def parts_of_arrays(arrays: Mapping[str, Array], where: str, split: str | None, faults: Faults) -> list[Part]:
+def parts_of_arrays(
+    arrays: Mapping[str, Array], where: str, split: str | None, faults: Faults
+) -> list[OwnSequences]:
     """A part for each split that the arrays hold, or one for all."""
     for name in arrays:
         if name not in KNOWN:
@@ -99,7 +101,7 @@ class _Named:
         return PerdureError(f"'{self.where}': {self.name(name)} {said}.")
 
 
-def _part(given: _Named, shared: _Shared, split: str | None) -> Part:
+def _part(given: _Named, shared: _Shared, split: str | None) -> OwnSequences:
     """The arrays of one split as a part."""
     x, y = given.needed("x"), given.needed("y")
     _check_dtypes(given, x, y, shared.table)
@@ -123,7 +125,7 @@ def _part(given: _Named, shared: _Shared, split: str | None) -> Part:
         rows = compact(rows)
     else:
         _check_numbers_of_rows(given, rows, len(shared.table), place)
-    return Part(
+    return OwnSequences(
         given.where,
         split,
         rows,
@@ -273,7 +275,7 @@ def _classes(arrays: Mapping[str, Array], where: str) -> tuple[Label, ...] | Non
     return tuple(classes.tolist())
 
 
-def _by_split(part: Part, splits: Array | None) -> list[Part]:
+def _by_split(part: OwnSequences, splits: Array | None) -> list[OwnSequences]:
     """The part as it is, or a part for each split that an array names."""
     if splits is None:
         return [part]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from perdure.benchmarks.sources.archives import unzipped
-from perdure.benchmarks.sources.own.parts import Faults, Part
+from perdure.benchmarks.sources.own.parts import Faults, OwnSequences
 from perdure.benchmarks.sources.own.tables import (
     LABEL,
     RESERVED,
@@ -30,7 +30,7 @@ DELIMITERS = ",;\t"
 """What may stand between the cells; the header tells which it is."""
 
 
-def read_csv(path: Path, split: str | None, faults: Faults) -> list[Part]:
+def read_csv(path: Path, split: str | None, faults: Faults) -> list[OwnSequences]:
     """The parts of a csv file, plain or gzipped; its faults are told, and then there are none."""
     text = _text(path)
     delimiter = _delimiter(text)

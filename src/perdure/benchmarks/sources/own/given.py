@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from perdure.benchmarks.sources.own.bundles import parts_of_arrays
-from perdure.benchmarks.sources.own.parts import SPLITS, Faults, Part
+from perdure.benchmarks.sources.own.parts import SPLITS, Faults, OwnSequences
 from perdure.benchmarks.task import Array
 from perdure.errors import PerdureError, unknown
 
 
-def parts_of_given(name: str, given: Any, faults: Faults) -> list[Part]:
+def parts_of_given(name: str, given: Any, faults: Faults) -> list[OwnSequences]:
     """The parts of one task: of (x, y), of a data set, or of a mapping from splits to either."""
     where = f"task {name}"
     if not isinstance(given, Mapping):
@@ -26,7 +26,7 @@ def parts_of_given(name: str, given: Any, faults: Faults) -> list[Part]:
     return parts
 
 
-def _parts(where: str, given: Any, split: str | None, faults: Faults) -> list[Part]:
+def _parts(where: str, given: Any, split: str | None, faults: Faults) -> list[OwnSequences]:
     x, y = given if isinstance(given, tuple) and len(given) == 2 else _pairs(where, given)
     x = plain(x)
     if isinstance(x, np.ndarray) and x.dtype != object:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from perdure.benchmarks.sources.own.parts import Faults, Part
+from perdure.benchmarks.sources.own.parts import Faults, OwnSequences
 from perdure.benchmarks.sources.own.values import as_values, number_of
 from perdure.benchmarks.task import Array
 from perdure.errors import PerdureError
@@ -18,7 +18,7 @@ from perdure.targets.target import Target
 from perdure.targets.value import Value
 
 
-def decide(parts: Sequence[Part], asked: Target | None, faults: Faults) -> Target | None:
+def decide(parts: Sequence[OwnSequences], asked: Target | None, faults: Faults) -> Target | None:
     """The target of all tasks; None where parts do not agree, or none can be had, which is told."""
     with faults.gathering():
         tables = [part for part in parts if part.target is None]
@@ -48,7 +48,7 @@ def decide(parts: Sequence[Part], asked: Target | None, faults: Faults) -> Targe
     return None
 
 
-def of_kind(part: Part, target: Target) -> Part:
+def of_kind(part: OwnSequences, target: Target) -> OwnSequences:
     """A part whose target is decided: of tables that ask for one label or value a sequence, that one."""
     if part.target is None and not target.everywhere:
         rows = _changing_rows(part)
@@ -59,19 +59,19 @@ def of_kind(part: Part, target: Target) -> Part:
     return as_values(part) if target == Value() else part
 
 
-def _can_be(part: Part, asked: Target) -> bool:
+def _can_be(part: OwnSequences, asked: Target) -> bool:
     """Whether targets of one kind can be understood as another: one number a sequence as its value."""
     return asked == Value() and part.target == Label()
 
 
-def _check_doubts(parts: Sequence[Part]) -> None:
+def _check_doubts(parts: Sequence[OwnSequences]) -> None:
     """Raise a helpful error where every part may be meant otherwise; one that is certain decides for all."""
     doubts = [part.doubt for part in parts]
     if all(doubts):
         raise PerdureError(doubts[0])
 
 
-def _of_tables(parts: Sequence[Part]) -> Target:
+def _of_tables(parts: Sequence[OwnSequences]) -> Target:
     """Labels if they change within no sequence, tags if they do in at least half; else it must be said.
 
     Labels that are all numbers, and not all whole, are values.
@@ -96,26 +96,26 @@ def _of_tables(parts: Sequence[Part]) -> Target:
     )
 
 
-def _hold_numbers(parts: Sequence[Part]) -> bool:
+def _hold_numbers(parts: Sequence[OwnSequences]) -> bool:
     """Whether all labels are numbers, and some of them not whole."""
     texts = {str(text) for part in parts for text in np.unique(part.targets).tolist()} - {""}
     numbers = [number_of(text) for text in texts]
     return None not in numbers and any(number is not None and number % 1 > 0 for number in numbers)
 
 
-def _changing_rows(part: Part) -> Array:
+def _changing_rows(part: OwnSequences) -> Array:
     """The flat rows whose label differs from the one before, within a sequence."""
     changed = np.concatenate([[False], part.targets[1:] != part.targets[:-1]])
     changed[part.starts] = False
     return np.flatnonzero(changed)
 
 
-def _sequences_of(part: Part, rows: Array) -> int:
+def _sequences_of(part: OwnSequences, rows: Array) -> int:
     """How many sequences some flat rows belong to."""
     return len(np.unique(np.searchsorted(part.starts, rows, side="right")))
 
 
-def _changed(part: Part, row: int) -> str:
+def _changed(part: OwnSequences, row: int) -> str:
     return (
         f"'{part.where}', {part.place(row)}: the label changes from '{part.targets[row - 1]}' to "
         f"'{part.targets[row]}' within a sequence"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perdure.benchmarks.sources.own.parts import Label, Part
+from perdure.benchmarks.sources.own.parts import Label, OwnSequences
 from perdure.benchmarks.task import Array
 from perdure.errors import PerdureError
 
@@ -19,7 +19,7 @@ WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 
 
 @dataclass(frozen=True)
-class Classes:
+class ClassNames:
     """The classes of a task, as texts, in the order of its outputs."""
 
     texts: tuple[str, ...]
@@ -33,7 +33,7 @@ class Classes:
         return tuple(int(text) for text in self.texts) if numbers else self.texts
 
 
-def classes_of(parts: Sequence[Part]) -> Classes:
+def classes_of(parts: Sequence[OwnSequences]) -> ClassNames:
     """The classes that occur in the training sequences of these parts, or that their files list."""
     listed = {part.classes: part for part in parts if part.classes is not None}
     if len(listed) > 1:
@@ -44,11 +44,11 @@ def classes_of(parts: Sequence[Part]) -> Classes:
     tags = any(part.target is not None and part.target.everywhere for part in parts)
     if listed:
         texts = tuple(str(label) for label in next(iter(listed)))
-        return Classes(texts, tuple(text for text in NOT_ASKED if text not in texts))
+        return ClassNames(texts, tuple(text for text in NOT_ASKED if text not in texts))
     skipped = NOT_ASKED if tags else ()
     trained = [np.unique(part.targets) for part in parts if part.split in (None, "train")]
     found = {str(label) for labels in trained for label in labels.tolist()}
-    return Classes(_in_order(found - set(skipped)), skipped)
+    return ClassNames(_in_order(found - set(skipped)), skipped)
 
 
 def _in_order(texts: Iterable[str]) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ def _in_order(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(some))
 
 
-def outputs_of(part: Part, classes: Classes) -> Array:
+def outputs_of(part: OwnSequences, classes: ClassNames) -> Array:
     """The outputs that stand for a part's targets; -1 where nothing is asked."""
     values, inverse = np.unique(part.targets, return_inverse=True)
     number = {text: output for output, text in enumerate(classes.texts)}
@@ -77,7 +77,7 @@ def outputs_of(part: Part, classes: Classes) -> Array:
     return codes[inverse.reshape(part.targets.shape)]
 
 
-def _strange(text: str, classes: Classes) -> str:
+def _strange(text: str, classes: ClassNames) -> str:
     if not text:
         return "the sequence has no label; give it one, or leave it out."
     known = ", ".join(classes.texts[:10]) + (", ..." if len(classes.texts) > 10 else "")

@@ -12,10 +12,10 @@ from perdure.benchmarks.sources.cache import digest
 from perdure.benchmarks.sources.own.bundles import read_npy, read_npz
 from perdure.benchmarks.sources.own.delimited import read_csv
 from perdure.benchmarks.sources.own.parquet import read_parquet
-from perdure.benchmarks.sources.own.parts import SPLITS, Faults, Part
+from perdure.benchmarks.sources.own.parts import SPLITS, Faults, OwnSequences
 from perdure.errors import PerdureError, unknown
 
-Reader = Callable[[Path, str | None, Faults], list[Part]]
+Reader = Callable[[Path, str | None, Faults], list[OwnSequences]]
 
 READERS: dict[str, Reader] = {
     ".npz": read_npz,
@@ -48,7 +48,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Layout:
+class FolderLayout:
     """The tasks of a folder in their order, and the files that are not read."""
 
     sources: list[Source]
@@ -64,7 +64,7 @@ class Layout:
         return whole.hexdigest()[:DIGITS]
 
 
-def lay_out(folder: Path, wanted: Sequence[str] = ()) -> Layout:
+def lay_out(folder: Path, wanted: Sequence[str] = ()) -> FolderLayout:
     """Find the tasks of a folder: those wanted, or those that tasks.txt lists, or all sorted by name."""
     if not folder.is_dir():
         what = "is a file" if folder.exists() else "is not there"
@@ -72,18 +72,18 @@ def lay_out(folder: Path, wanted: Sequence[str] = ()) -> Layout:
     sources, ignored = _found(folder)
     names = wanted or _listed(folder)
     if names:
-        return Layout(_chosen(folder, names, sources), ignored)
+        return FolderLayout(_chosen(folder, names, sources), ignored)
     if not sources:
         raise PerdureError(
             f"'{folder}' holds no tasks; put one file for each task there ({', '.join(READERS)}), or one "
             f"sub-folder."
         )
-    return Layout(sorted(sources.values(), key=lambda source: natural(source.name)), ignored)
+    return FolderLayout(sorted(sources.values(), key=lambda source: natural(source.name)), ignored)
 
 
-def read_source(source: Source, faults: Faults) -> list[Part]:
+def read_source(source: Source, faults: Faults) -> list[OwnSequences]:
     """The parts of all files of a task; what is wrong with one of them is told, and the others are read."""
-    parts: list[Part] = []
+    parts: list[OwnSequences] = []
     if not source.files:
         faults.add(
             f"'{source.path}' is an empty task: it holds no file that ends in "

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from perdure.benchmarks.sources.archives import LARGEST
-from perdure.benchmarks.sources.own.parts import Faults, Part
+from perdure.benchmarks.sources.own.parts import Faults, OwnSequences
 from perdure.benchmarks.sources.own.tables import (
     LABEL,
     RESERVED,
@@ -23,7 +23,7 @@ from perdure.benchmarks.task import Array
 from perdure.errors import PerdureError
 
 
-def read_parquet(path: Path, split: str | None, faults: Faults) -> list[Part]:
+def read_parquet(path: Path, split: str | None, faults: Faults) -> list[OwnSequences]:
     """The parts of a parquet file with the same columns as a csv file."""
     try:
         import pyarrow as arrow

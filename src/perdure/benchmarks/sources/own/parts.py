@@ -63,7 +63,7 @@ class Faults:
 
 
 @dataclass(frozen=True)
-class Part:
+class OwnSequences:
     """N sequences of one file (or of Python objects) that belong to one split.
 
     rows [S, F] are the steps of all sequences, one after the other; or [S], row numbers of the table.
@@ -104,7 +104,7 @@ class Part:
         """The number of input features."""
         return int((self.rows if self.table is None else self.table).shape[1])
 
-    def take(self, index: Array, split: str | None) -> Part:
+    def take(self, index: Array, split: str | None) -> OwnSequences:
         """Some of the sequences, as a part of a split."""
         flat = flat_rows(self.starts[index], self.lengths[index])
         per_step = self.target is None or self.target.everywhere
@@ -135,7 +135,7 @@ def compact(x: Array) -> Array:
         return x.astype(np.float32)
 
 
-def check_numbers(part: Part, faults: Faults) -> None:
+def check_numbers(part: OwnSequences, faults: Faults) -> None:
     """Tell each row that holds NaN or infinite values."""
     rows = part.rows
     if rows.dtype.kind != "f":
@@ -145,7 +145,7 @@ def check_numbers(part: Part, faults: Faults) -> None:
     faults.add_some(part.where, (_not_finite(part, int(row), finite[row]) for row in wrong), len(wrong))
 
 
-def _not_finite(part: Part, row: int, finite: Array) -> str:
+def _not_finite(part: OwnSequences, row: int, finite: Array) -> str:
     column = int(finite.argmin())
     name = f"column '{part.names[column]}'" if part.names else f"feature {column}"
     value = part.rows[row, column]

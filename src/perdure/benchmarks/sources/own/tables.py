@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from perdure.benchmarks.sources.own.parts import SPLITS, Faults, Part, check_numbers, compact
+from perdure.benchmarks.sources.own.parts import SPLITS, Faults, OwnSequences, check_numbers, compact
 from perdure.benchmarks.task import Array
 from perdure.errors import PerdureError, unknown
 
@@ -78,7 +78,7 @@ def checked_texts(path: Path, name: str, cells: Sequence[str], lines: Array, fau
     return np.array([] if wrong else stripped, dtype=str)
 
 
-def parts_of_table(table: Table, split: str | None, faults: Faults) -> list[Part]:
+def parts_of_table(table: Table, split: str | None, faults: Faults) -> list[OwnSequences]:
     """A part for each split of a table, or one for all."""
     before = len(faults.found)
     changes = np.flatnonzero(table.sequence[1:] != table.sequence[:-1]) + 1
@@ -90,7 +90,9 @@ def parts_of_table(table: Table, split: str | None, faults: Faults) -> list[Part
     def place(row: int) -> str:
         return f"row {table.lines[row]}"
 
-    whole = Part(table.where, split, compact(table.features), lengths, table.label, None, place, table.names)
+    whole = OwnSequences(
+        table.where, split, compact(table.features), lengths, table.label, None, place, table.names
+    )
     check_numbers(whole, faults)
     if len(faults.found) > before:
         return []

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from perdure.benchmarks.sources.own.parts import SPLITS, Part
+from perdure.benchmarks.sources.own.parts import SPLITS, OwnSequences
 from perdure.benchmarks.task import Array, Sequences, Task
 from perdure.errors import PerdureError
 from perdure.targets.value import Value
@@ -29,7 +29,7 @@ def number_of(text: str) -> float | None:
     return number if math.isfinite(number) and "_" not in text else None
 
 
-def as_values(part: Part) -> Part:
+def as_values(part: OwnSequences) -> OwnSequences:
     """A part whose targets [N] or [N, outputs] are numbers [N, outputs]; texts are read."""
     if part.classes is not None:
         raise PerdureError(
@@ -41,7 +41,7 @@ def as_values(part: Part) -> Part:
     return replace(part, targets=numbers)
 
 
-def _read(part: Part) -> Array:
+def _read(part: OwnSequences) -> Array:
     """The numbers [N] that the labels of a table say."""
     numbers = [number_of(text) for text in part.targets.tolist()]
     for sequence, number in enumerate(numbers):
@@ -72,7 +72,7 @@ def _scaled(data: Sequences, target: Value) -> Sequences:
     return replace(data, target=target, y=target.standardised(data.y))
 
 
-def check_varied(part: Part, values: Array) -> None:
+def check_varied(part: OwnSequences, values: Array) -> None:
     """Raise a helpful error where an output of the training values [N, outputs] has nothing to learn."""
     for output, column in enumerate(values.T):
         seen = np.unique(column[~np.isnan(column)])

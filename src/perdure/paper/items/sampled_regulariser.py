@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from perdure.paper.comparison import Comparison, row
+from perdure.paper.comparison import ComparisonItem, row
 
-ITEM = Comparison(
+ITEM = ComparisonItem(
     title="HNET's regulariser on one random old task per step (C = 1)",
     source=(
         "SM text (supp:methods:hnets); the published call has a single head and reports 100 final, one seed"

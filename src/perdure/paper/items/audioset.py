@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from perdure.paper.comparison import Comparison, row
+from perdure.paper.comparison import ComparisonItem, row
 
-ITEM = Comparison(
+ITEM = ComparisonItem(
     title="Split-AudioSet-10, all methods",
     source="Table 3 (tab:audioset:CL1:results), n = 10",
     about="Ten tasks of ten classes of sounds, 10 seconds each, with an LSTM of 32 units.",

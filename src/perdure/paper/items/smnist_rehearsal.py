@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from perdure.paper.comparison import Comparison, row
+from perdure.paper.comparison import ComparisonItem, row
 
 SPLIT: Mapping[str, Any] = {"benchmark.variant": "split"}
 WIDE = {**SPLIT, "rehearsal.before": (256,), "rehearsal.after": (256,)}
@@ -16,7 +16,7 @@ def _stored(size: int) -> dict[str, Any]:
     return {**SPLIT, "rehearsal.size": size}
 
 
-ITEM = Comparison(
+ITEM = ComparisonItem(
     title="Rehearsal on Split-SMNIST",
     source="SM Table (tab:smnist:replay), n = 10",
     about="Five pairs of pen-drawn digits. The star marks decoders with dense layers around their LSTM.",

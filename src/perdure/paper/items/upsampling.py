@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from perdure.paper.comparison import row
-from perdure.paper.sweep import Point, Sweep
+from perdure.paper.sweep import SweepItem, SweepPoint
 
 MORE_DIGITS = ((97.05, 0.59), (76.65, 3.39), (75.26, 1.85), (73.16, 0.98))
 UPSAMPLED = ((97.05, 0.59), (95.35, 1.06), (94.65, 0.85), (96.27, 0.66))
 
-ITEM = Sweep(
+ITEM = SweepItem(
     title="Sequence length without difficulty: up-sampled digits",
     source="SM Table (supp:tab:upsampling), n = 10",
     about=(
@@ -19,7 +19,7 @@ ITEM = Sweep(
     axis="length factor l",
     points=(
         *(
-            Point(
+            SweepPoint(
                 "varying m",
                 factor,
                 row(
@@ -34,7 +34,7 @@ ITEM = Sweep(
             for factor in (1, 2, 3, 4)
         ),
         *(
-            Point(
+            SweepPoint(
                 "varying u",
                 factor,
                 row(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from perdure.paper.comparison import row
-from perdure.paper.sweep import Point, Sweep
+from perdure.paper.sweep import SweepItem, SweepPoint
 
 CLASSES = (2, 4, 6, 8, 10)
 TASKS = (2, 6, 10)
 """Numbers of tasks at which the classes vary."""
 
-ITEM = Sweep(
+ITEM = SweepItem(
     title="AudioSet: classes per task and number of tasks",
     source="Fig. 5 (fig:audioset_classes_vs_tasks)",
     about="More classes make each task harder, more tasks make the sequence longer.",
@@ -19,7 +19,7 @@ ITEM = Sweep(
         "The paper shows these numbers in a figure only."
     ),
     points=tuple(
-        Point(
+        SweepPoint(
             f"{label}, {tasks} tasks",
             c,
             row(

@@ -8,8 +8,8 @@ from perdure.analysis import choices
 from perdure.analysis.opened import OpenedRun
 from perdure.analysis.statistics import number
 from perdure.analysis.views import flatness
-from perdure.paper.findings import Cell
-from perdure.paper.item import Drawn, Item, Results, Setting
+from perdure.paper.findings import TableCell
+from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
 
 SAMPLES = {"smoke": 50, "laptop": 2000, "paper": None}
 """Training samples for a Fisher; None: all."""
@@ -37,23 +37,23 @@ class _Flatness(Item):
         del scale
         return list(SETTINGS.values())
 
-    def evaluate(self, results: Results) -> tuple[list[Cell], list[Drawn]]:
+    def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
         """Mean Fisher after each task: the task's own, or for Online EWC of all so far."""
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(5.6, 3.8), layout="constrained")
         axes = figure.subplots()
-        cells: list[Cell] = []
+        cells: list[TableCell] = []
         for kind, setting in SETTINGS.items():
             column = 2 if kind == "accumulated" else 1
-            options = choices.Flatness(samples=SAMPLES[results.scale])
+            options = choices.FlatnessOptions(samples=SAMPLES[results.scale])
             runs = [flatness(OpenedRun(results.folder(r), r), options).rows for r in results.of(setting)]
             numbers = []
             for task in range(len(runs[0])):
                 values = [float(rows[task][column]) for rows in runs]
                 numbers.append(number(values))
                 cells.append(
-                    Cell(
+                    TableCell(
                         setting.label,
                         f"after task {task + 1}",
                         numbers[-1],

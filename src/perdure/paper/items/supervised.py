@@ -10,8 +10,8 @@ from perdure.analysis.opened import OpenedRun
 from perdure.analysis.statistics import number
 from perdure.analysis.supervised import Reduction
 from perdure.analysis.views import reductions
-from perdure.paper.findings import Cell
-from perdure.paper.item import Drawn, Item, Results, Setting
+from perdure.paper.findings import TableCell
+from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
 
 EWC = Setting("Online EWC", "permuted-copy", "online-ewc")
 SIZES = {"smoke": (5, 3), "laptop": (50, 60), "paper": (256, 100)}
@@ -41,7 +41,7 @@ class _Supervised(Item):
         size = f"At most {columns} dimensions, {iterations} steps of Adam for each."
         return f"{super().differs(scale)} {size}".strip()
 
-    def evaluate(self, results: Results) -> tuple[list[Cell], list[Drawn]]:
+    def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
         """A curve for each number of tasks."""
         from matplotlib.figure import Figure
 
@@ -51,7 +51,7 @@ class _Supervised(Item):
         found = [reductions(OpenedRun(results.folder(record), record), options) for record in records]
         figure = Figure(figsize=(5.8, 3.9), layout="constrained")
         axes = figure.subplots()
-        cells: list[Cell] = []
+        cells: list[TableCell] = []
         for phase in found[0]:
             reduced = [one[phase] for one in found]
             tasks = f"{phase + 1} task{'s' if phase else ''}"
@@ -74,7 +74,7 @@ class _Supervised(Item):
         return cells, [Drawn("accuracy", self.title, caption, figure)]
 
 
-def _cells(tasks: str, reduced: Sequence[Reduction], results: Results) -> list[Cell]:
+def _cells(tasks: str, reduced: Sequence[Reduction], results: FinishedRuns) -> list[TableCell]:
     """How many dimensions are enough, and what is reached with all that were tried."""
     needed = [one.needed(ENOUGH) for one in reduced]
     tried = len(reduced[0].accuracy)
@@ -88,7 +88,7 @@ def _cells(tasks: str, reduced: Sequence[Reduction], results: Results) -> list[C
     command = results.command("supervised")
     hashes = tuple(record.hash for record in results.of(EWC))
     return [
-        Cell(row, column, number([float(v) for v in values]), None, "", command, hashes)
+        TableCell(row, column, number([float(v) for v in values]), None, "", command, hashes)
         for column, values in numbers.items()
     ]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from perdure.paper.comparison import Comparison, row
+from perdure.paper.comparison import ComparisonItem, row
 
-ITEM = Comparison(
+ITEM = ComparisonItem(
     title="Part-of-speech tagging of 20 languages",
     source="SM Table (tab:pos:results), n = 10",
     about="Each language is a task of 17 universal tags, read by a bidirectional LSTM of 32 units.",

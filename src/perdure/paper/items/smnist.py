@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perdure.paper.comparison import row
-from perdure.paper.sweep import Point, Sweep
+from perdure.paper.sweep import SweepItem, SweepPoint
 
 Pairs = list[tuple[float, float]]
 
@@ -56,7 +56,7 @@ PUBLISHED: dict[str, tuple[str, Pairs, Pairs]] = {
 }
 """By method: its name here, and during and final for m = 1 to 4 (SM Table supp:tab:ssmnist:results)."""
 
-ITEM = Sweep(
+ITEM = SweepItem(
     title="Sequential Split-SMNIST with more digits per sequence",
     source="Fig. 4 (fig:ssmnist_acc_vs_seq_len) and SM Table (supp:tab:ssmnist:results), n = 10",
     about=(
@@ -66,7 +66,7 @@ ITEM = Sweep(
     ),
     axis="digits m",
     points=tuple(
-        Point(
+        SweepPoint(
             label,
             m,
             row(f"{label}, m = {m}", "smnist", method, during[m - 1], final[m - 1], {"benchmark.digits": m}),

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from perdure.analysis import choices
 from perdure.analysis.statistics import number
 from perdure.analysis.views import linear_theory
-from perdure.paper.findings import Cell
-from perdure.paper.item import Drawn, Item, Results, Setting
+from perdure.paper.findings import TableCell
+from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
 
 SIZES = {"smoke": (8, 2, 6), "laptop": (32, 4, 12), "paper": (256, 16, 24)}
 """Units n_h, dimensions p_k of a task, and tasks at the most."""
@@ -34,7 +34,7 @@ class _Theory(Item):
         del scale
         return "A numerical demonstration of the argument; the paper has no figure of it."
 
-    def evaluate(self, results: Results) -> tuple[list[Cell], list[Drawn]]:
+    def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
         """The largest error while tasks fit, and the smallest beyond."""
         from matplotlib.figure import Figure
 
@@ -55,7 +55,7 @@ class _Theory(Item):
                 axes.legend(fontsize=8)
         command = f"perdure analyse theory --units {units} --dimension {dimension} --tasks {tasks}"
         cells = [
-            Cell(f"relative error, {when}", "error", number(values), command=command)
+            TableCell(f"relative error, {when}", "error", number(values), command=command)
             for when, values in errors.items()
         ]
         caption = (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from perdure.paper.comparison import Comparison, row
+from perdure.paper.comparison import ComparisonItem, row
 
-ITEM = Comparison(
+ITEM = ComparisonItem(
     title="A single output head (Permuted Copy Task)",
     source="SM text (supp:cl:experimental:setting), n not given",
     about=(

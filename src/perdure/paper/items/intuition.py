@@ -14,8 +14,8 @@ from perdure.analysis.dimensionality import dimension_per_step
 from perdure.analysis.importance import keeper_of, mean_importance, stored_importance
 from perdure.analysis.opened import OpenedRun
 from perdure.analysis.statistics import number
-from perdure.paper.findings import Cell
-from perdure.paper.item import Drawn, Item, Results, Setting
+from perdure.paper.findings import TableCell
+from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,9 +91,9 @@ class _Intuition(Item):
         """Few: each is many runs."""
         return {"smoke": 1, "laptop": 2}.get(scale, 5)
 
-    def evaluate(self, results: Results) -> tuple[list[Cell], list[Drawn]]:
+    def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
         """Mean importance of each setting, and a figure of three panels for each form."""
-        cells: list[Cell] = []
+        cells: list[TableCell] = []
         drawn: list[Drawn] = []
         for form in FORMS:
             more, figure = _form(form, results)
@@ -102,13 +102,13 @@ class _Intuition(Item):
         return cells, drawn
 
 
-def _form(form: _Form, results: Results) -> tuple[list[Cell], Drawn]:
+def _form(form: _Form, results: FinishedRuns) -> tuple[list[TableCell], Drawn]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 3.7), layout="constrained")
     first, second, third = figure.subplots(1, 3)
     scale = results.scale
-    cells: list[Cell] = []
+    cells: list[TableCell] = []
     for axes, kind, settings in (
         (first, "p = i", form.tied(scale)),
         (second, f"p = {form.lengths[scale][0]}", form.padded(scale)),
@@ -137,7 +137,7 @@ def _form(form: _Form, results: Results) -> tuple[list[Cell], Drawn]:
                 (f"mean importance, {form.title}", found),
                 ("accuracy (%)", results.number(setting, "final")),
             ):
-                cell = Cell(setting.label, column, value, command=command, hashes=hashes)
+                cell = TableCell(setting.label, column, value, command=command, hashes=hashes)
                 if cell not in cells:  # the shortest input is in both lists
                     cells.append(cell)
     third.set(xlabel="input length i", ylabel="mean importance")
@@ -152,7 +152,7 @@ def _form(form: _Form, results: Results) -> tuple[list[Cell], Drawn]:
     return cells, Drawn(form.name, f"Intuition: {form.title}", caption, figure)
 
 
-def _opened(results: Results, setting: Setting) -> list[OpenedRun]:
+def _opened(results: FinishedRuns, setting: Setting) -> list[OpenedRun]:
     return [OpenedRun(results.folder(record), record) for record in results.of(setting)]
 
 

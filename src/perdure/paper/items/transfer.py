@@ -8,8 +8,8 @@ from perdure.analysis import choices
 from perdure.analysis.opened import OpenedRun
 from perdure.analysis.views import embeddings, readout
 from perdure.paper.comparison import Row, cells_of, percent
-from perdure.paper.findings import Cell
-from perdure.paper.item import Drawn, Item, Results, Setting
+from perdure.paper.findings import TableCell
+from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
 
 TWICE = {"benchmark.repeats": 2}
 EWC = Row(Setting("Online EWC", "permuted-copy", "online-ewc", TWICE), {"final": percent(99.01, n=1)})
@@ -37,7 +37,7 @@ class _Transfer(Item):
         del scale
         return 1
 
-    def evaluate(self, results: Results) -> tuple[list[Cell], list[Drawn]]:
+    def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
         """Accuracies, and three matrices of all pairs of tasks."""
         from matplotlib.figure import Figure
 

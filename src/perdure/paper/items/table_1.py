@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from perdure.paper.comparison import Comparison, row
+from perdure.paper.comparison import ComparisonItem, row
 
-ITEM = Comparison(
+ITEM = ComparisonItem(
     title="Permuted Copy Task, all methods",
     source="Table 1 (tab:copy:results:p5), n = 10",
     about=(

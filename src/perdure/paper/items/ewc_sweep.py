@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from perdure.paper.comparison import row
-from perdure.paper.sweep import Point, Sweep
+from perdure.paper.sweep import SweepItem, SweepPoint
 
 STRENGTHS = (1.0, 100.0, 10_000.0)
 """Below, at, and above the strength of the AudioSet table; the figure's own values are not printed."""
 CLASSES = (2, 6, 10)
 
-ITEM = Sweep(
+ITEM = SweepItem(
     title="Online EWC on AudioSet with three strengths",
     source="SM Fig. (supp:fig:audioset_lambdas)",
     about="A low strength learns each task well and forgets; a high one keeps, but learns less.",
     axis="classes per task c",
     note="The paper shows these numbers in a figure only.",
     points=tuple(
-        Point(
+        SweepPoint(
             f"λ = {strength:g}",
             c,
             row(

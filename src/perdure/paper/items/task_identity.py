@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perdure.paper.comparison import Comparison, Row, row
+from perdure.paper.comparison import ComparisonItem, Row, row
 
 Pair = tuple[float, float]
 
@@ -18,7 +18,7 @@ def _pair(
     ]
 
 
-ITEM = Comparison(
+ITEM = ComparisonItem(
     title="Online EWC with the task as an input",
     source="SM Table (supp:tab:ewc:task:identity), n = 10",
     about="A one-hot input of the task lets one network compute differently for each task.",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from perdure.paper.comparison import Comparison, row
+from perdure.paper.comparison import ComparisonItem, row
 
-ITEM = Comparison(
+ITEM = ComparisonItem(
     title="Padded Copy and Pattern Manipulation",
     source="Table 2 (tab:copy:results:i25_xor), n = 5",
     about=(
