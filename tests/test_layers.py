@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import perdure
+from perdure.targets.finding import all_targets
 
 ROOT = Path(perdure.__file__).parent
 LAYERS = [
@@ -60,6 +61,27 @@ def test_imports_go_downwards():
         for other in imports(path):
             same_folder = other.split(".")[1] == relative.parts[1]
             assert layer(other) < layer(module) or same_folder, f"{module} imports {other}"
+
+
+def test_only_who_makes_data_names_a_target():
+    """Everyone else asks the target that the data have."""
+    named = {f"perdure.targets.{name}" for name in all_targets()}
+    makers = {ROOT / "targets", ROOT / "benchmarks"}
+    for path in ROOT.rglob("*.py"):
+        if path != ROOT / "__init__.py" and not makers & set(path.parents):
+            assert not imports(path) & named, path
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Compare):
+                    words = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
+                    assert not {"bits", "tags", "value"} & {w for w in words if isinstance(w, str)}, path
+
+
+def test_targets_need_no_torch_before_they_compute():
+    code = (
+        "import sys; from perdure.targets.finding import all_targets; all_targets();"
+        "import perdure.benchmarks.arrays; sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 def test_importing_changes_nothing():

@@ -16,13 +16,16 @@ from perdure.analysis.states import hidden_states
 from perdure.benchmarks.arrays import Arrays, save_tasks, tasks_from
 from perdure.benchmarks.task import check_tasks
 from perdure.cli import main
-from perdure.errors import PerdureError
+from perdure.config import build
+from perdure.errors import Interrupted, PerdureError
+from perdure.learning.engine import Habits
 from perdure.learning.evaluate import Score, evaluate, mean_score
 from perdure.networks.batch import Data
 from perdure.networks.network import Architecture, Network
 from perdure.networks.targets import draw
 from perdure.randomness import generator
 from perdure.storage.store import to_record
+from perdure.experiment import run
 from perdure.targets.value import Value
 from test_arrays import FORMATS, _signals_as_before, example, read, write_csv  # noqa: F401
 
@@ -310,6 +313,33 @@ def test_methods_learn_values_from_csv_files(method, tmp_path, capsys, monkeypat
     # Units of the data: R^2 = 1 - (error / deviation)^2, and the deviation is about 40 sqrt(3.5).
     for percent, error in zip(np.diag(record.accuracy), np.diag(record.error), strict=True):
         assert error == pytest.approx(np.sqrt(1 - percent / 100) * 75, rel=0.4)
+
+
+def config_of(folder, method, **values):
+    small = {"network.hidden": 8, "training.iterations": 60, "training.patience": 4}
+    return build("arrays", method, scale="smoke", **(small | {"benchmark.folder": str(folder)} | values))
+
+
+@pytest.mark.parametrize("method", ["online-ewc", "coresets"])
+def test_a_stopped_run_of_values_ends_like_one_that_was_not(method, tmp_path):
+    config = config_of(csv_folder(tmp_path / "mine"), method)
+    whole_run = run(config, tmp_path / "whole").record
+    stops = iter([False] * 45 + [True])
+    with pytest.raises(Interrupted):
+        run(config, tmp_path / "stopped", Habits(stop=lambda: next(stops)))
+    resumed = run(config, tmp_path / "stopped").record
+    assert (resumed.accuracy, resumed.error) == (whole_run.accuracy, whole_run.error)
+    assert resumed.curves == whole_run.curves
+
+
+def test_without_strength_ewc_of_values_is_fine_tuning(tmp_path):
+    folder = csv_folder(tmp_path / "mine")
+    plain = run(config_of(folder, "fine-tuning"), tmp_path / "runs").record
+    free = run(
+        config_of(folder, "online-ewc", **{"penalties.online-ewc.strength": 0.0}), tmp_path / "runs"
+    ).record
+    assert (free.accuracy, free.error) == (plain.accuracy, plain.error)
+    assert free.error[1][0] > 2 * free.error[0][0]  # and it forgets
 
 
 def test_tables_figures_analyses_and_report_say_what_the_percentages_are(tmp_path, capsys, monkeypatch):

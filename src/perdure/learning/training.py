@@ -37,7 +37,7 @@ class Training(Options):
     tables: Literal["frozen", "trained"] = "frozen"
     """Whether a task's table of word vectors, if it has one, stays as it is or is trained with the task."""
     patience: PositiveInt | None = None
-    """Stop a task after so many validations without a better accuracy, and restore the best weights."""
+    """Stop a task after so many validations without a better score, and restore the best weights."""
 
     def pace(self, iteration: int, iterations: int) -> float:
         """The factor of the learning rate: it rises linearly, and falls along a cosine from 1 to `decay`."""
