@@ -118,6 +118,9 @@ def cells(runs: list[Record]) -> list[TableCell]:
             "fine-tuning", "final", Number(66.31, 0.46, 5), Number(71.05, 0.13, 10), "lower than published"
         ),
         TableCell("masking+si", "final", Number(99.64, 0.27, 5), None, "", command),
+        TableCell(
+            "masking", "final", Number(69.5, 0.8, 5), Number(72.3, 0.8, 10), "not decided", command, (), 12
+        ),
         TableCell("rtf", "final", None, Number(100.0, 0.0, 10), "", command),
         *(TableCell(name, name, Number(50.0, 1.0, 2), Number(51.0), name, name) for name in NASTY),
     ]
@@ -130,8 +133,19 @@ def pairs() -> list[Pair]:
         Pair("rtf", "hnet", Number(-0.2, 0.3, 3), 0.57, 0.75, Number(0.04, 0.01, 10), "too close to call"),
         Pair("si", "fine-tuning", Number(-27.96, 0.5, 5), 1e-7, 0.0625, Number(19.0), "the other way round"),
         Pair("masking+si", "hnet", Number(1.73, None, 1), None, None),
+        Pair("si", "masking", Number(1.7, 1.1, 3), 0.3, 0.5, Number(21.0, 0.9, 10), "not decided"),
         *(Pair(name, name, Number(1.0, 0.1, 2), 0.5, 0.5, Number(1.0), name) for name in NASTY),
     ]
+
+
+HOSTILE = """<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"
+  viewBox="0 0 300 90" onload="document.title = 'hit'; alert(1)">
+  <script>top.document.title = "hit"; alert(2)</script>
+  <style>@import url(https://example.org/style.css); * { fill: red }</style>
+  <image href="https://example.org/x.png" width="9" height="9"/><use xlink:href="https://example.org/other.svg#a"/>
+  <foreignObject width="9" height="9"><iframe xmlns="http://www.w3.org/1999/xhtml" src="https://example.org"/></foreignObject>
+  <rect id="runs-table" onclick="alert(3)" width="300" height="90"/></svg>"""
+"""A drawing that tries to act, to load, and to take a name of the page."""
 
 
 def findings(runs: list[Record]) -> list[Findings]:
@@ -148,6 +162,7 @@ def findings(runs: list[Record]) -> list[Findings]:
         [
             Drawing("Lines", "Two drawings with the same ids.", drawing()),
             Drawing("More", "Again.", drawing(1.0)),
+            Drawing("Hostile", "It would act and load, were it a part of the page.", HOSTILE),
         ],
         1234.5,
         pairs(),

@@ -11,6 +11,7 @@ import os
 import pickle
 import struct
 import tarfile
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 
@@ -365,6 +366,40 @@ def test_other_pickles_are_refused(tmp_path):
     refused(path, pickle.dumps((WORDS, np.array([None, "x"])), 2))
     path.write_bytes(pickle.dumps((WORDS, VALUES[:, 0].copy()), 2))
     with pytest.raises(PerdureError, match=r"2 words and an array of shape \(2,\)"):
+        read_polyglot(path)
+
+
+BOMBS = {
+    "a memo with a far place": b"\x80\x02Nr\xff\xff\xff\x7f.",
+    "a memo with a far place, as text": b"N" + b"p9999999999\n" + b".",
+    "bytes longer than the file": b"\x80\x04\x8e" + (2**40).to_bytes(8, "little") + b"x.",
+    "text longer than the file": b"\x80\x04\x8d" + (2**40).to_bytes(8, "little") + b"x.",
+    "a frame longer than the file": b"\x80\x04\x95" + (2**60).to_bytes(8, "little") + b"N.",
+    "an array larger than its bytes": pickle.dumps((WORDS, VALUES), 2).replace(
+        b"K\x02K\x03", b"M\xff\xffM\xff\xff"
+    ),
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_small_pickles_take_little_memory(tmp_path, bomb):
+    tracemalloc.start()
+    try:
+        refused(tmp_path / "polyglot-xx.pkl", BOMBS[bomb])
+        assert tracemalloc.get_traced_memory()[1] < 2**21
+    finally:
+        tracemalloc.stop()
+
+
+def test_large_pickles_and_other_things_are_not_read(tmp_path):
+    path = tmp_path / "polyglot-xx.pkl"
+    with path.open("wb") as file:
+        file.truncate(2**29 + 1)  # a hole, which takes no room
+    with pytest.raises(PerdureError, match="not a file of at most"):
+        read_polyglot(path)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(PerdureError, match="not a file of at most"):
         read_polyglot(path)
 
 

@@ -92,9 +92,9 @@ def rectangle(page, selector):
 
 def test_opens_from_a_file_without_errors_and_asks_for_nothing_else(page, path):
     assert page.complaints() == []
-    elsewhere = [address for address in page.requests() if not address.startswith("data:image/png;base64,")]
+    elsewhere = [address for address in page.requests() if not address.startswith("data:image/")]
     assert elsewhere == [path.as_uri()]
-    assert page.run("document.querySelectorAll('main img, main script').length") == 0
+    assert page.run("document.querySelectorAll('main script').length") == 0
     assert not [event for event in page.events if event.get("method") == "Page.javascriptDialogOpening"]
     unnamed = page.run(
         "[...document.querySelectorAll('button, select, input, a')]"
@@ -102,6 +102,24 @@ def test_opens_from_a_file_without_errors_and_asks_for_nothing_else(page, path):
     )
     assert unnamed == []
     assert page.run("document.title") == "A report"
+
+
+@pytest.mark.parametrize("width", [PHONE, 1300])
+def test_drawings_are_images_of_their_size_and_do_nothing(page, width):
+    page.resize(width, 900)
+    page.run("Promise.all([...document.images].map((one) => one.decode()))")
+    sizes = page.run(
+        "[...document.images].map((one) => [one.naturalWidth, one.naturalHeight, one.width, one.height])"
+    )
+    assert len(sizes) == 3
+    for natural_width, natural_height, shown_width, shown_height in sizes:
+        assert shown_width / shown_height == pytest.approx(natural_width / natural_height, rel=0.02)
+        assert 200 <= shown_width <= max(width, 34 * 16)
+    assert page.run("document.documentElement.scrollWidth") <= width
+    assert page.run("document.title") == "A report"  # no script of a drawing wrote there
+    assert not [event for event in page.events if event.get("method") == "Page.javascriptDialogOpening"]
+    assert page.run("getComputedStyle(document.querySelector('h1')).fill") == "rgb(0, 0, 0)"
+    assert page.run("document.querySelectorAll('#runs-table').length") == 1
 
 
 def test_a_column_sorts_both_ways(page, runs):
@@ -200,7 +218,7 @@ def test_nasty_runs_are_shown_as_text(page, runs):
             f"[...document.querySelectorAll('#runs-table a')].find((a) => a.title === '{run.hash}').click()"
         )
         assert run.method in page.run("document.querySelector('#detail h3').textContent")
-    assert page.run("document.querySelectorAll('main img, main script').length") == 0
+    assert page.run("document.querySelectorAll('#detail img, main script').length") == 0
 
 
 def test_values_appear_under_the_pointer_and_by_arrow_keys(page, runs):

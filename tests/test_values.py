@@ -18,6 +18,7 @@ from perdure.benchmarks.task import check_tasks
 from perdure.cli import main
 from perdure.config import build
 from perdure.errors import Interrupted, PerdureError
+from perdure.experiment import run
 from perdure.learning.engine import Habits
 from perdure.learning.evaluate import Score, evaluate, mean_score
 from perdure.networks.batch import Data
@@ -25,7 +26,6 @@ from perdure.networks.network import Architecture, Network
 from perdure.networks.targets import draw
 from perdure.randomness import generator
 from perdure.storage.store import to_record
-from perdure.experiment import run
 from perdure.targets.value import Value
 from test_arrays import FORMATS, _signals_as_before, example, read, write_csv  # noqa: F401
 

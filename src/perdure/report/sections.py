@@ -14,7 +14,7 @@ from perdure.analysis.statistics import AS_PUBLISHED, NOT_DECIDED, REVERSED
 from perdure.paper.findings import Findings, Pair, TableCell
 from perdure.paper.pairs import order_summary
 from perdure.report.charts import axis_of, differences_strip, reach, strip
-from perdure.report.drawings import embedded
+from perdure.report.drawings import Image, image
 from perdure.report.numbers import (
     difference_text,
     duration,
@@ -100,11 +100,11 @@ class PairLine:
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing of an item; without svg it could not be read."""
+    """A drawing of an item; without an image it could not be read."""
 
     title: str
     caption: str
-    svg: Markup
+    image: Image | None
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ def _item(
         lines=_lines(findings, records),
         pairs=[_pair_line(pair) for pair in findings.pairs],
         order=order_summary(findings.pairs),
-        pictures=_pictures(findings, identity),
+        pictures=_pictures(findings),
         verdicts=_counted(verdicts),
         unpublished=sum(cell.published is None for cell in findings.cells),
         measured=len({cell.column for cell in findings.cells}) > 1,
@@ -308,13 +308,5 @@ def _links(cell: TableCell, records: Mapping[str, tuple[str, Record]]) -> list[L
     ]
 
 
-def _pictures(findings: Findings, identity: str) -> list[Picture]:
-    return [
-        Picture(
-            drawing.title,
-            drawing.caption,
-            # `embedded` writes every element and attribute itself and escapes all text.
-            Markup(embedded(drawing.svg, f"drawing_{identity}_{number}_", drawing.title)),
-        )
-        for number, drawing in enumerate(findings.drawings)
-    ]
+def _pictures(findings: Findings) -> list[Picture]:
+    return [Picture(drawing.title, drawing.caption, image(drawing.svg)) for drawing in findings.drawings]

@@ -5,6 +5,11 @@ calls it, so that a pickle from a stranger may do anything. Here nothing is impo
 `pickletools` names the steps without taking them, and the few that a tuple of words and one array of numbers
 need are taken by `_Machine`, which knows tuples, lists, texts and numbers. A call stays a note of who would
 have been called; the note of an array is read, any other is refused.
+
+`pickle.Unpickler` with a `find_class` that admits only these names would run nothing foreign either, but it is
+not as safe: it keeps its memo in an array as long as the largest number that the program names, so that the
+nine bytes 80 02 4e 72 00 87 93 03 2e make it take a gigabyte. Here the memo is a dictionary, and what is built
+grows with the file, whose size is bounded.
 """
 
 from __future__ import annotations
@@ -22,6 +27,8 @@ from perdure.errors import PerdureError
 def read_polyglot(path: Path) -> tuple[list[str], Array]:
     """Words, the most frequent first, and their vectors, float32 [V, D], of a `polyglot-XX.pkl`."""
     try:
+        if not path.is_file() or path.stat().st_size > LARGEST:
+            raise _Refused(f"it is not a file of at most {LARGEST} bytes")
         content = _Machine().run(path.read_bytes())
         if not isinstance(content, (tuple, list)) or len(content) != 2:
             raise _Refused("it is not a pair of words and an array")
@@ -37,6 +44,10 @@ def read_polyglot(path: Path) -> tuple[list[str], Array]:
             f"'{path}' has {len(words)} words and an array of shape {table.shape}; it must have a row a word."
         )
     return words, table.astype(np.float32)
+
+
+LARGEST = 2**29
+"""Bytes that a file may have; the largest of Polyglot has 30 million."""
 
 
 class _Refused(Exception):
