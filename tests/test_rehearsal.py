@@ -142,11 +142,11 @@ def test_a_whole_training_set_as_coreset_keeps_old_tasks():
     values = {
         "benchmark.train": 2000,
         "rehearsal.size": 2000,
-        "rehearsal.strength": 10.0,
-        "training.iterations": 400,
+        "rehearsal.strength": 3.0,
+        "training.iterations": 250,
         "training.clip": None,
         "network.hidden": 40,
-        "training.learning_rate": 5e-3,
+        "training.learning_rate": 1e-2,
         "penalties.orthogonal.strength": 0.1,
     }
     result, _ = outcome("coresets", **values)
@@ -155,9 +155,8 @@ def test_a_whole_training_set_as_coreset_keeps_old_tasks():
         assert result.accuracy[2][task] > result.accuracy[task][task] - 2
     forgetful, _ = outcome("coresets", **(values | {"rehearsal.strength": 0.0}))
     assert forgetful.accuracy[2][0] < result.accuracy[2][0] - 15
-    hard, _ = outcome(
-        "coresets", **(values | {"rehearsal.targets": "hard", "rehearsal.selection": "herding"})
-    )
+    other = {"rehearsal.targets": "hard", "rehearsal.selection": "herding", "rehearsal.strength": 10.0}
+    hard, _ = outcome("coresets", **(values | other))
     assert hard.accuracy[2][0] > 93
 
 
@@ -183,7 +182,7 @@ def test_the_decoder_learns_to_reconstruct_and_its_replay_to_mean_something():
         "rehearsal.reconstruction": 10.0,
         "rehearsal.prior": 0.1,
         "network.hidden": 40,
-        "training.iterations": 500,
+        "training.iterations": 300,
         "training.learning_rate": 5e-3,
         "penalties.orthogonal.strength": 0.1,
     }

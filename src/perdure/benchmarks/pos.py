@@ -248,7 +248,7 @@ def first(sentences: Iterable[Sentence], tokens: int) -> list[Sentence]:
 def indexed(splits: Treebank, lexicon: Lexicon, options: Pos, name: str) -> NamedArrays:
     """The splits as rows of one table that has all their words and no others; row 0 stands for none.
 
-    NamedArrays: table [V, D]; of each split words and tags, all sentences one after the other, and lengths [N].
+    Arrays: table [V, D]; of each split words and tags, all sentences one after the other, and lengths [N].
     """
     rank = {word: place for place, word in enumerate(lexicon.words)}
     places = {
