@@ -8,10 +8,12 @@ from torch import Tensor, nn
 
 from perdure.benchmarks.task import Sequences
 from perdure.networks.batch import Batch, Data
+from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.initialise import initialise
 from perdure.networks.layout import Weights
-from perdure.networks.network import Architecture, Network
+from perdure.networks.network import Network
 from perdure.randomness import generator
+from perdure.registry import pieces
 from perdure.targets.bits import Bits
 from perdure.targets.finding import all_targets
 from perdure.targets.label import Label
@@ -20,6 +22,9 @@ from perdure.targets.value import Value
 
 TARGETS = list(all_targets().values())
 """All that can be asked."""
+
+CELLS = sorted(pieces("cells"))
+"""All cells that are found."""
 
 
 def sequences(
@@ -48,7 +53,7 @@ def sequences(
 
 def random_weights(network: Network, seed: int = 0, dtype: torch.dtype = torch.float64) -> Weights:
     """Initial weights of a network in the given precision."""
-    drawn = initialise(network.layout, network.architecture, generator(seed, "test"))
+    drawn = initialise(network.layout, generator(seed, "test"))
     return {name: weight.to(dtype) for name, weight in drawn.items()}
 
 
@@ -58,36 +63,76 @@ def whole(data: Sequences, dtype: torch.dtype = torch.float64) -> Batch:
 
 
 def oracle_logits(network: Network, weights: Weights, x: Tensor, task: int) -> Tensor:
-    """Logits [T, outputs] of ONE unpadded sequence x [T, F], by torch.nn modules."""
-    architecture: Architecture = network.architecture
-    rows = x[:, None]
+    """Logits [T, outputs] of ONE unpadded sequence x [T, F], by torch.nn modules.
+
+    The task, if the network is told it, is a one-hot input here: W = [W, V], V the tasks' vectors as columns.
+    """
+    architecture = network.architecture
+    assert isinstance(architecture, Recurrent)
+    rows = x
     if architecture.task_identity:
-        identity = torch.zeros(len(x), 1, network.tasks, dtype=x.dtype)
-        identity[..., task] = 1
+        weights = with_one_hot_columns(network, weights)
+        identity = torch.zeros(len(x), network.tasks, dtype=x.dtype)
+        identity[:, task] = 1
         rows = torch.cat([rows, identity], dim=-1)
-    for index in range(len(architecture.before)):
-        rows = _linear(weights, f"before.{index}.", "", rows).tanh()
-    module = {"elman": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}[architecture.cell]
-    for index, units in enumerate(architecture.hidden):
-        layer = module(rows.shape[-1], units, bidirectional=architecture.bidirectional).to(x.dtype)
-        for direction in network.directions:
+    for index in range(len(architecture.input_layers)):
+        rows = _linear(weights, f"input_layers.{index}.", "", rows).tanh()
+    for index in range(len(architecture.hidden)):
+        _, rows = oracle_layer(architecture, weights, index, rows)
+    for index in range(len(architecture.output_layers)):
+        rows = _linear(weights, f"output_layers.{index}.", "", rows).tanh()
+    return _linear(weights, network.head(task) + ".", "", rows)
+
+
+def with_one_hot_columns(network: Network, weights: Weights) -> Weights:
+    """The weights of a network that reads the task as a one-hot input: the tasks' vectors become columns."""
+    architecture, result = network.architecture, dict(weights)
+    assert isinstance(architecture, Recurrent)
+    if architecture.input_layers:
+        entrances = {"input_layers.0": "input_layers.0.weight"}
+    else:
+        entrances = {p.rstrip("."): p + "weight_ih" for p in architecture.prefixes(0)}
+    for name, matrix in entrances.items():
+        columns = [weights[f"identity.{task}.{name}"] for task in range(network.tasks)]
+        result[matrix] = torch.cat([weights[matrix], torch.stack(columns, dim=1)], dim=1)
+    return result
+
+
+def oracle_layer(
+    architecture: Recurrent, weights: Weights, index: int, rows: Tensor
+) -> tuple[Tensor, Tensor]:
+    """States [T, D H] of one recurrent layer on one sequence [T, F], and what it passes on."""
+    cell, units = architecture.cell.name, architecture.hidden[index]
+    prefixes = architecture.prefixes(index)
+    if cell == "diagonal":
+        halves = [_diagonal_states(weights, prefix, rows) for prefix in prefixes]
+    else:
+        module = {"elman": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}[cell]
+        layer = module(rows.shape[-1], units, bidirectional=architecture.bidirectional).to(rows.dtype)
+        for prefix, suffix in zip(prefixes, ("_l0", "_l0_reverse"), strict=False):
             for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
-                suffix = "_l0_reverse" if direction else "_l0"
-                value = weights[f"recurrent.{index}.{direction}{name}"]
-                layer.get_parameter(name + suffix).data.copy_(value)
-        rows = layer(rows)[0]
-        if architecture.cell == "elman":
-            halves = rows.split(units, dim=-1)
-            rows = torch.cat(
-                [
-                    _linear(weights, f"recurrent.{index}.{direction}", "_ho", half).tanh()
-                    for direction, half in zip(network.directions, halves, strict=True)
-                ],
-                dim=-1,
-            )
-    for index in range(len(architecture.after)):
-        rows = _linear(weights, f"after.{index}.", "", rows).tanh()
-    return _linear(weights, network.head(task) + ".", "", rows)[:, 0]
+                layer.get_parameter(name + suffix).data.copy_(weights[prefix + name])
+        halves = layer(rows[:, None])[0][:, 0].split(units, dim=-1)
+    states = torch.cat(list(halves), dim=-1)
+    if cell in ("lstm", "gru"):
+        return states, states
+    readouts = [_linear(weights, p, "_ho", half).tanh() for p, half in zip(prefixes, halves, strict=True)]
+    return states, torch.cat(readouts, dim=-1)
+
+
+def _diagonal_states(weights: Weights, prefix: str, rows: Tensor) -> Tensor:
+    """h_t = a h_{t-1} + sqrt(1 - a^2) (W x_t + b) with a = sigmoid(d + log 9), step by step."""
+    kept = 1 / (1 + torch.exp(-weights[prefix + "decay_hh"]) / 9)
+    steps = list(_linear(weights, prefix, "_ih", rows))
+    if prefix.endswith("reverse."):
+        steps.reverse()
+    state, states = torch.zeros_like(kept), []
+    for entering in steps:
+        state = kept * state + (1 - kept**2) ** 0.5 * entering
+        states.append(state)
+    if prefix.endswith("reverse."):
+        states.reverse()
+    return torch.stack(states)
 
 
 def _linear(weights: Weights, prefix: str, suffix: str, rows: Tensor) -> Tensor:
@@ -114,7 +159,7 @@ def by_sequence(logits: Tensor, batch: Batch, data: Sequences) -> list[Tensor]:
 
 
 class Memory:
-    """A keeper in memory: the knowledge after each phase."""
+    """A checkpoint store in memory: the state after each phase."""
 
     def __init__(self) -> None:
         self.after: list[dict[str, Tensor]] = []

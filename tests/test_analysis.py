@@ -10,9 +10,8 @@ import scipy.linalg
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
 
-from helpers import TARGETS, random_weights, sequences, whole
+from helpers import CELLS, TARGETS, oracle_layer, random_weights, sequences, whole
 from perdure.analysis.dimensionality import (
     dimension,
     dimension_during,
@@ -30,8 +29,9 @@ from perdure.analysis.subspaces import principal_angles, readout_basis, similari
 from perdure.analysis.theory import random_orthogonal
 from perdure.benchmarks.task import Sequences
 from perdure.errors import PerdureError
+from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.fisher import fisher
-from perdure.networks.network import Architecture, Network
+from perdure.networks.network import Network
 from perdure.randomness import generator
 from perdure.targets.bits import Bits
 from perdure.targets.label import Label
@@ -40,44 +40,34 @@ from perdure.targets.value import Value
 
 
 def oracle_states(network, weights, x, layer):
-    """h and, for Elman, y [T, D H] of ONE unpadded sequence, by torch.nn modules."""
-    architecture, rows = network.architecture, x[:, None]
-    for index in range(len(architecture.before)):
-        rows = (rows @ weights[f"before.{index}.weight"].T + weights[f"before.{index}.bias"]).tanh()
-    module = {"elman": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}[architecture.cell]
-    for index, units in enumerate(architecture.hidden):
-        unit = module(rows.shape[-1], units, bidirectional=architecture.bidirectional).double()
-        for direction in network.directions:
-            for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
-                suffix = "_l0_reverse" if direction else "_l0"
-                unit.get_parameter(name + suffix).data.copy_(weights[f"recurrent.{index}.{direction}{name}"])
-        hidden = rows = unit(rows)[0].detach()
-        if architecture.cell == "elman":
-            names = [f"recurrent.{index}.{direction}" for direction in network.directions]
-            halves = zip(names, hidden.split(units, dim=-1), strict=True)
-            rows = torch.cat(
-                [(half @ weights[f"{n}weight_ho"].T + weights[f"{n}bias_ho"]).tanh() for n, half in halves],
-                -1,
-            )
-        if index == layer:
-            return hidden[:, 0], rows[:, 0] if architecture.cell == "elman" else None
-    raise AssertionError
+    """h and, if that is not passed on, y [T, D H] of ONE unpadded sequence, by torch.nn modules."""
+    architecture, rows = network.architecture, x
+    for index in range(len(architecture.input_layers)):
+        name = f"input_layers.{index}"
+        rows = (rows @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]).tanh()
+    for index in range(layer + 1):
+        hidden, rows = (part.detach() for part in oracle_layer(architecture, weights, index, rows))
+    return hidden, rows if f"recurrent.{layer}.weight_ho" in weights else None
 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    cell=st.sampled_from(["elman", "lstm", "gru"]),
+    cell=st.sampled_from(CELLS),
     hidden=st.sampled_from([(4,), (3, 5)]),
     bidirectional=st.booleans(),
-    before=st.sampled_from([(), (3,)]),
-    after=st.sampled_from([(), (2,)]),
+    input_layers=st.sampled_from([(), (3,)]),
+    output_layers=st.sampled_from([(), (2,)]),
     kind=st.sampled_from(TARGETS),
     ragged=st.booleans(),
     layer=st.sampled_from([0, -1]),
 )
-def test_states_equal_torch_nn(cell, hidden, bidirectional, before, after, kind, ragged, layer):
-    architecture = Architecture(
-        cell=cell, hidden=hidden, bidirectional=bidirectional, before=before, after=after
+def test_states_equal_torch_nn(cell, hidden, bidirectional, input_layers, output_layers, kind, ragged, layer):
+    architecture = Recurrent(
+        cell=cell,
+        hidden=hidden,
+        bidirectional=bidirectional,
+        input_layers=input_layers,
+        output_layers=output_layers,
     )
     network = Network(architecture, 3, (2, 2))
     data = sequences(kind, 7, 5, 3, 2, ragged=ragged, seed=len(hidden))
@@ -85,7 +75,7 @@ def test_states_equal_torch_nn(cell, hidden, bidirectional, before, after, kind,
     found = hidden_states(network, weights, data, 1, layer=layer)
     index = layer % len(hidden)
     assert found.hidden.shape == (7, 5, hidden[index] * (1 + bidirectional))
-    assert (found.readout is None) == (cell != "elman")
+    assert (found.readout is None) == (cell in ("lstm", "gru"))
     for row, (x, length) in enumerate(zip(data.x, data.lengths, strict=True)):
         h, y = oracle_states(network, weights, torch.tensor(x[:length]), index)
         torch.testing.assert_close(found.hidden[row, :length], h, rtol=1e-9, atol=1e-11)
@@ -96,7 +86,7 @@ def test_states_equal_torch_nn(cell, hidden, bidirectional, before, after, kind,
     last = hidden_states(network, weights, data, 1).hidden
     batch = whole(data)
     rows = batch.packing.pack(last) if batch.asked is None else batch.packing.pack(last)[batch.asked]
-    logits = network.read_out(weights, rows.chunk(len(network.directions), dim=1), 1)
+    logits = network.read_out(weights, rows.chunk(len(architecture.directions), dim=1), 1)
     torch.testing.assert_close(logits, network(weights, batch, 1), rtol=1e-9, atol=1e-11)
 
 
@@ -120,7 +110,7 @@ def test_moments_are_the_right_steps():
 
 
 def test_a_subset_of_samples_is_random_and_needs_a_generator():
-    network = Network(Architecture(hidden=(4,)), 3, (2,))
+    network = Network(Recurrent(hidden=(4,)), 3, (2,))
     data, weights = sequences(Tags(), 20, 5, 3, 2, ragged=True), random_weights(network)
     every = hidden_states(network, weights, data).hidden
     some = hidden_states(network, weights, data, samples=6, generator=generator(1)).hidden
@@ -214,10 +204,10 @@ def test_variance_within_another_tasks_components():
 # Importance, subspaces, distances
 
 
-@pytest.mark.parametrize("cell", ["elman", "lstm", "gru"])
+@pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_mean_importance_equals_a_loop(cell, bidirectional):
-    network = Network(Architecture(cell=cell, hidden=(3, 2), bidirectional=bidirectional), 2, (2,))
+    network = Network(Recurrent(cell=cell, hidden=(3, 2), bidirectional=bidirectional), 2, (2,))
     data = sequences(Tags(), 6, 4, 2, 2, ragged=True)
     values = fisher(network, random_weights(network), data)
     sums = {"_hh": [0.0, 0], "_ho": [0.0, 0]}
@@ -228,9 +218,11 @@ def test_mean_importance_equals_a_loop(cell, bidirectional):
                 sums[name[-3:]][1] += 1
     means = mean_importance(values)
     assert means.recurrent == pytest.approx(sums["_hh"][0] / sums["_hh"][1], rel=1e-12)
-    gates, ways = network.cell.gates, 1 + bidirectional
-    assert sums["_hh"][1] == ways * gates * (3 * 3 + 3 + 2 * 2 + 2)
-    if cell == "elman":
+    ways = 1 + bidirectional
+    gates = {"elman": 1, "lstm": 4, "gru": 3}
+    each = 3 + 2 if cell == "diagonal" else gates[cell] * (3 * 3 + 3 + 2 * 2 + 2)
+    assert sums["_hh"][1] == ways * each
+    if cell in ("elman", "diagonal"):
         assert means.readout == pytest.approx(sums["_ho"][0] / sums["_ho"][1], rel=1e-12)
     else:
         assert means.readout is None
@@ -264,7 +256,7 @@ def test_distances_keep_the_digits_of_close_vectors():
     assert table[0][1] == pytest.approx(1e-3, rel=1e-6)
     assert table[0][2] == table[2][0] == pytest.approx(5)
     assert [table[n][n] for n in range(3)] == [0, 0, 0]
-    wide, narrow = (Network(Architecture(hidden=(n,)), 2, (2,)) for n in (4, 3))
+    wide, narrow = (Network(Recurrent(hidden=(n,)), 2, (2,)) for n in (4, 3))
     with pytest.raises(PerdureError, match="masking"):
         weight_distances([random_weights(wide), random_weights(narrow)], wide.body)
 
@@ -274,7 +266,7 @@ def test_distances_keep_the_digits_of_close_vectors():
 
 @pytest.mark.parametrize("kind", TARGETS)
 def test_accuracy_per_step_equals_a_loop(kind):
-    network = Network(Architecture(hidden=(4,)), 3, (3,))
+    network = Network(Recurrent(hidden=(4,)), 3, (3,))
     data, weights = sequences(kind, 40, 6, 3, 3, ragged=True), random_weights(network)
     right: dict[int, list[bool]] = {}
     numbers: list[tuple[float, float]] = []
@@ -306,7 +298,7 @@ def test_accuracy_per_step_equals_a_loop(kind):
 
 
 def test_states_of_own_data_may_be_of_one_step():
-    network = Network(Architecture(cell="gru", hidden=(3,)), 2, (2,))
+    network = Network(Recurrent(cell="gru", hidden=(3,)), 2, (2,))
     data = Sequences(Label(), np.ones((4, 1, 2)), np.zeros(4, dtype=int), np.ones(4, dtype=int))
     states = hidden_states(network, random_weights(network), data)
     assert dimension_per_step(states) == [0]

@@ -24,8 +24,9 @@ from perdure.errors import PerdureError
 from perdure.experiment import run
 from perdure.learning.evaluate import evaluate
 from perdure.networks.batch import Data
+from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.fisher import fisher
-from perdure.networks.network import Architecture, Network
+from perdure.networks.network import Network
 from perdure.randomness import generator
 from perdure.storage.store import RunFolder
 from perdure.targets.bits import Bits
@@ -43,7 +44,7 @@ def constructed(ragged):
     """
     source = np.random.default_rng(0)
     directions = np.linalg.qr(source.normal(size=(UNITS, 2)))[0]
-    network = Network(Architecture(hidden=(UNITS,)), UNITS, (2,))
+    network = Network(Recurrent(hidden=(UNITS,)), UNITS, (2,))
     eye, zero = torch.eye(UNITS), torch.zeros(UNITS)
     weights = {
         "recurrent.0.weight_ih": 0.3 * eye,
@@ -103,7 +104,7 @@ def test_supervised_reduction_finds_the_needed_subspace(place, ragged):
 @pytest.mark.parametrize("cell", ["elman", "lstm", "gru"])
 def test_all_columns_are_the_network_itself(cell):
     """With a complete orthonormal basis nothing is lost; tags, ragged, both directions, sub-networks."""
-    network = Network(Architecture(cell=cell, hidden=(3,), bidirectional=True), 2, (2, 2))
+    network = Network(Recurrent(cell=cell, hidden=(3,), bidirectional=True), 2, (2, 2))
     source, weights = np.random.default_rng(0), random_weights(network, dtype=torch.float32)
     lengths = source.integers(1, 6, 50)
     y = source.integers(0, 2, (50, 5))

@@ -70,8 +70,8 @@ def test_published_values_are_the_defaults_of_paper_scale():
 def test_variants_apply_where_their_values_are_given():
     for given in (5, "5"):
         config = build("pattern-manipulation", "hnet", scale="paper", benchmark__r=given)
-        assert config.penalties["generated"].strength == 10
-    assert build("pattern-manipulation", "hnet", scale="paper").penalties["generated"].strength == 1
+        assert config.penalties["hnet-regulariser"].strength == 10
+    assert build("pattern-manipulation", "hnet", scale="paper").penalties["hnet-regulariser"].strength == 1
     assert build("pattern-manipulation", "hnet", scale="paper").weights.activation == "sigmoid"
     assert build("pattern-manipulation", "fine-tuning", scale="paper").training.iterations == 20_000
 
@@ -85,7 +85,11 @@ CALLS = [
         {},
         {"training.learning_rate": 1e-3, "training.clip": 1, "penalties.orthogonal.strength": 0},
     ),
-    ("hnet", {}, {"penalties.generated.strength": 10, "weights.chunk": 2500, "training.learning_rate": 5e-4}),
+    (
+        "hnet",
+        {},
+        {"penalties.hnet-regulariser.strength": 10, "weights.chunk": 2500, "training.learning_rate": 5e-4},
+    ),
     ("si", {}, {"penalties.si.strength": 0.01, "penalties.orthogonal.strength": 1, "training.clip": 1}),
     ("masking", {}, {"weights.fraction": 0.8, "training.clip": 100, "penalties.orthogonal.strength": 0}),
     (

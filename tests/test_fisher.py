@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from helpers import TARGETS, oracle_logits, random_weights, sequences, whole
+from helpers import CELLS, TARGETS, oracle_logits, random_weights, sequences, whole
 from perdure.errors import PerdureError
+from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.fisher import fisher
-from perdure.networks.network import Architecture, Network
+from perdure.networks.network import Network
 from perdure.networks.targets import draw
 from perdure.randomness import generator
 from perdure.targets.bits import Bits
@@ -131,9 +132,9 @@ def test_exact_equals_the_expectation_over_all_joint_targets(architecture, kind,
 
 
 @pytest.mark.parametrize("kind", TARGETS)
-@pytest.mark.parametrize("cell", ["elman", "lstm", "gru"])
+@pytest.mark.parametrize("cell", CELLS)
 def test_sampled_equals_the_loop_on_the_drawn_targets_and_tends_to_exact(kind, cell):
-    network = Network(Architecture(cell=cell, hidden=(3,)), 2, (2,))
+    network = Network(Recurrent(cell=cell, hidden=(3,)), 2, (2,))
     data = sequences(kind, 3, 4, 2, 2, ragged=True, seed=1)
     order = np.argsort(-data.lengths, kind="stable")  # the order in which the Fisher looks at samples
     data = type(data)(kind, data.x[order], data.y[order], data.lengths[order])
@@ -167,19 +168,19 @@ def test_sampled_equals_the_loop_on_the_drawn_targets_and_tends_to_exact(kind, c
 
 def test_many_samples_in_several_passes_and_blocks(monkeypatch):
     """Cut into passes and blocks at every size, the result stays the same."""
-    network = Network(Architecture(cell="lstm", hidden=(4,), after=(3,)), 2, (3,))
+    network = Network(Recurrent(cell="lstm", hidden=(4,), output_layers=(3,)), 2, (3,))
     data = sequences(Tags(), 23, 5, 2, 3, ragged=True)
     weights = random_weights(network)
     whole = fisher(network, weights, data)
     for block, widest in ((1, 1), (40, 3), (10_000, 7)):
-        monkeypatch.setattr("perdure.networks.fisher.BLOCK", block)
-        monkeypatch.setattr("perdure.networks.fisher.WIDEST", widest)
+        monkeypatch.setattr("perdure.networks.sample_gradients.BLOCK", block)
+        monkeypatch.setattr("perdure.networks.sample_gradients.WIDEST", widest)
         for name, value in fisher(network, weights, data).items():
             torch.testing.assert_close(value, whole[name], rtol=1e-12, atol=1e-16)
 
 
 def test_a_subset_is_the_fisher_of_those_samples():
-    network = Network(Architecture(hidden=(4,)), 2, (3,))
+    network = Network(Recurrent(hidden=(4,)), 2, (3,))
     data = sequences(Label(), 20, 5, 2, 3, ragged=True)
     weights = random_weights(network)
     ours = fisher(network, weights, data, samples=6, generator=generator(3, "fisher"))
@@ -190,7 +191,7 @@ def test_a_subset_is_the_fisher_of_those_samples():
 
 
 def test_unused_heads_are_zero_and_faults_are_named():
-    network = Network(Architecture(hidden=(4,)), 2, (3, 3))
+    network = Network(Recurrent(hidden=(4,)), 2, (3, 3))
     data = sequences(Label(), 4, 5, 2, 3, ragged=False)
     weights = random_weights(network)
     values = fisher(network, weights, data, task=1)
@@ -204,7 +205,7 @@ def test_unused_heads_are_zero_and_faults_are_named():
 
 def test_the_loop_itself_agrees_with_torch_nn():
     """The oracle's logits come from our network; check them once more against torch.nn."""
-    network = Network(Architecture(cell="gru", hidden=(4,), bidirectional=True), 3, (2,))
+    network = Network(Recurrent(cell="gru", hidden=(4,), bidirectional=True), 3, (2,))
     data = sequences(Tags(), 3, 5, 3, 2, ragged=True)
     weights = random_weights(network)
     for n, length in enumerate(data.lengths):

@@ -20,8 +20,9 @@ from perdure.learning.sampling import Mixture, Shuffler
 from perdure.learning.splits import Splits
 from perdure.learning.training import Training
 from perdure.networks.batch import Data
+from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.fisher import fisher
-from perdure.networks.network import Architecture, Network
+from perdure.networks.network import Network
 from perdure.networks.targets import negative_log_likelihood
 from perdure.randomness import generator
 from perdure.targets.bits import Bits
@@ -228,8 +229,8 @@ def _slow_contribution(phase, twin, task, task_loss_only):
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_the_sub_network_equals_the_masked_full_network(cell, bidirectional):
     """Logits and gradients equal those of the full network with units silenced by zeroed columns."""
-    architecture = Architecture(
-        cell=cell, hidden=(10, 6), bidirectional=bidirectional, before=(5,), after=(4,)
+    architecture = Recurrent(
+        cell=cell, hidden=(10, 6), bidirectional=bidirectional, input_layers=(5,), output_layers=(4,)
     )
     network = Network(architecture, 3, (2, 2))
     source = Masked(fraction=0.5)
@@ -267,7 +268,7 @@ def test_the_sub_network_equals_the_masked_full_network(cell, bidirectional):
 
 def test_masked_units_are_counted_as_in_the_original():
     for units, fraction, silent in ((256, 0.8, 204), (32, 0.6, 19), (32, 0.4, 12), (32, 0.2, 6)):
-        network = Network(Architecture(hidden=(units,)), 3, (2,))
+        network = Network(Recurrent(hidden=(units,)), 3, (2,))
         _, masks = Masked(fraction=fraction).start(network, chance)
         assert len(masks["kept.0.recurrent.0"]) == units - silent
 
@@ -391,7 +392,7 @@ def test_the_orthogonal_factor_is_annealed_by_equal_ratios():
 
 
 def test_orthogonal_penalty_is_its_formula_and_works():
-    network = Network(Architecture(cell="lstm", hidden=(4,)), 3, (2,))
+    network = Network(Recurrent(cell="lstm", hidden=(4,)), 3, (2,))
     weights = random_weights(network)
     from perdure.penalties.orthogonal import Deviation, Orthogonal, OrthogonalTerm
 

@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from helpers import TARGETS, by_sequence, oracle_answers, random_weights, sequences, whole
+from helpers import CELLS, TARGETS, by_sequence, oracle_answers, random_weights, sequences, whole
 from perdure.errors import PerdureError
+from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.initialise import initialise
-from perdure.networks.network import Architecture, Network
+from perdure.networks.network import Network
 from perdure.networks.packing import pack_lengths
+from perdure.networks.tape import Tape
 from perdure.networks.targets import negative_log_likelihood, tally
 from perdure.randomness import generator
 from perdure.targets.bits import Bits
@@ -21,12 +23,12 @@ from perdure.targets.tags import Tags
 from perdure.targets.value import Value
 
 architectures = st.builds(
-    Architecture,
-    cell=st.sampled_from(["elman", "lstm", "gru"]),
+    Recurrent,
+    cell=st.sampled_from(CELLS),
     hidden=st.lists(st.integers(1, 5), min_size=1, max_size=2).map(tuple),
     bidirectional=st.booleans(),
-    before=st.lists(st.integers(1, 4), max_size=1).map(tuple),
-    after=st.lists(st.integers(1, 4), max_size=2).map(tuple),
+    input_layers=st.lists(st.integers(1, 4), max_size=1).map(tuple),
+    output_layers=st.lists(st.integers(1, 4), max_size=2).map(tuple),
     heads=st.sampled_from(["multi", "single"]),
     task_identity=st.booleans(),
 )
@@ -70,10 +72,10 @@ def test_logits_and_gradients_equal_torch_nn(architecture, kind, ragged, shape, 
     assert slope == pytest.approx(numeric, rel=1e-5, abs=1e-6)
 
 
-@pytest.mark.parametrize("cell", ["elman", "lstm", "gru"])
+@pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_single_precision_equals_torch_nn(cell, bidirectional):
-    network = Network(Architecture(cell=cell, hidden=(32,), bidirectional=bidirectional), 8, (7,))
+    network = Network(Recurrent(cell=cell, hidden=(32,), bidirectional=bidirectional), 8, (7,))
     data = sequences(Bits(), 16, 11, 8, 7, ragged=False)
     weights = random_weights(network, dtype=torch.float32)
     batch = whole(data, torch.float32)
@@ -87,11 +89,11 @@ def test_single_precision_equals_torch_nn(cell, bidirectional):
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_fused_kernels_equal_our_sweeps(cell, bidirectional):
     """Uniform batches take torch's kernels; a tape forces our sweeps."""
-    network = Network(Architecture(cell=cell, hidden=(6, 5), bidirectional=bidirectional), 4, (3,))
+    network = Network(Recurrent(cell=cell, hidden=(6, 5), bidirectional=bidirectional), 4, (3,))
     weights = random_weights(network)
     batch = whole(sequences(Tags(), 5, 7, 4, 3, ragged=False))
     torch.testing.assert_close(
-        network(weights, batch, 0), network(weights, batch, 0, []), rtol=1e-10, atol=1e-12
+        network(weights, batch, 0), network(weights, batch, 0, Tape()), rtol=1e-10, atol=1e-12
     )
 
 
@@ -109,7 +111,7 @@ def test_packing_keeps_every_valid_step_and_nothing_else(lengths):
 
 def test_padding_changes_nothing():
     """Whatever stands beyond the ends of sequences, logits stay the same bit for bit."""
-    network = Network(Architecture(cell="lstm", hidden=(6,), bidirectional=True), 4, (3,))
+    network = Network(Recurrent(cell="lstm", hidden=(6,), bidirectional=True), 4, (3,))
     weights = random_weights(network)
     data = sequences(Tags(), 6, 8, 4, 3, ragged=True)
     dirty = data.x.copy()
@@ -122,7 +124,7 @@ def test_padding_changes_nothing():
 
 @pytest.mark.parametrize("kind", TARGETS)
 def test_loss_and_hits_equal_a_loop(kind):
-    network = Network(Architecture(cell="gru", hidden=(4,)), 3, (4,))
+    network = Network(Recurrent(cell="gru", hidden=(4,)), 3, (4,))
     data = sequences(kind, 9, 6, 3, 4, ragged=True)
     weights, batch = random_weights(network), whole(data)
     logits = network(weights, batch, 0)
@@ -158,7 +160,7 @@ def test_parameter_counts_are_the_papers():
     """Counts that the original reports for its main networks."""
 
     def count(inputs, outputs, **choices):
-        return Network(Architecture(**choices), inputs, outputs).layout.size
+        return Network(Recurrent(**choices), inputs, outputs).layout.size
 
     assert count(8, (7,) * 5) == 142_883
     assert count(8, (7,) * 5, heads="single") == 135_687
@@ -170,23 +172,23 @@ def test_parameter_counts_are_the_papers():
 
 def test_initialisations():
     for rule, bound in (("original", 0.5), ("torch", 1 / 16)):
-        architecture = Architecture(cell="lstm", initialisation=rule)
+        architecture = Recurrent(cell="lstm", initialisation=rule)
         network = Network(architecture, 4, (2,))
-        weights = initialise(network.layout, architecture, generator(0, "w"))
+        weights = initialise(network.layout, generator(0, "w"))
         weight = weights["recurrent.0.weight_ih"]
         assert bound * 0.98 < weight.abs().max() <= bound
         assert weights["recurrent.0.bias_ih"].abs().max() <= bound
         assert weights["head.0.weight"].abs().max() <= 1 / 16
-    architecture = Architecture(cell="lstm", hidden=(20,), orthogonal=True)
+    architecture = Recurrent(cell="lstm", hidden=(20,), orthogonal=True)
     network = Network(architecture, 4, (2,))
-    weights = initialise(network.layout, architecture, generator(0, "w"))
+    weights = initialise(network.layout, generator(0, "w"))
     for block in network.recurrent_matrices(weights):
         torch.testing.assert_close(block @ block.T, torch.eye(20), rtol=0, atol=1e-5)
     assert len(network.recurrent_matrices(weights)) == 4
 
 
 def test_layout_splits_and_joins():
-    network = Network(Architecture(cell="gru", hidden=(3, 2), after=(4,)), 5, (2, 3))
+    network = Network(Recurrent(cell="gru", hidden=(3, 2), output_layers=(4,)), 5, (2, 3))
     vector = torch.arange(network.layout.size, dtype=torch.float64)
     weights = network.layout.split(vector)
     assert {n: tuple(w.shape) for n, w in weights.items()} == network.layout.shapes
@@ -195,4 +197,4 @@ def test_layout_splits_and_joins():
 
 def test_single_head_needs_equal_outputs():
     with pytest.raises(PerdureError, match="single head"):
-        Network(Architecture(heads="single"), 3, (2, 4))
+        Network(Recurrent(heads="single"), 3, (2, 4))

@@ -18,7 +18,8 @@ from perdure.learning.phase import Phase, situate
 from perdure.methods import compose, parts_of
 from perdure.networks import together
 from perdure.networks.batch import Data
-from perdure.networks.network import Architecture, Network
+from perdure.networks.bodies.recurrent import Recurrent
+from perdure.networks.network import Network
 from perdure.networks.targets import distillation
 from perdure.networks.variational import prior_matching, reconstruction, sample_latent
 from perdure.randomness import generator
@@ -37,7 +38,7 @@ def chance(*role):
 
 @pytest.mark.parametrize("kind", TARGETS)
 def test_distillation_equals_a_loop(kind):
-    network = Network(Architecture(hidden=(4,)), 3, (3,))
+    network = Network(Recurrent(hidden=(4,)), 3, (3,))
     data = sequences(kind, 7, 5, 3, 3, ragged=True)
     batch = whole(data)
     student = network(random_weights(network, 1), batch, 0)
@@ -58,7 +59,7 @@ def test_distillation_equals_a_loop(kind):
 
 @pytest.mark.parametrize("kind", TARGETS)
 def test_distilling_a_network_into_itself_has_no_gradient(kind):
-    network = Network(Architecture(hidden=(4,)), 3, (3,))
+    network = Network(Recurrent(hidden=(4,)), 3, (3,))
     batch = whole(sequences(kind, 7, 5, 3, 3, ragged=True))
     weights = {n: w.requires_grad_() for n, w in random_weights(network).items()}
     logits = network(weights, batch, 0)

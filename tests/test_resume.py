@@ -30,9 +30,9 @@ CASES = {
     "hnet": {
         "weights.hidden": "8,8",
         "weights.chunk": 60,
-        "penalties.generated.sample": 1,
-        "penalties.generated.first": 0.1,
-        "penalties.generated.anneal": 90,
+        "penalties.hnet-regulariser.sample": 1,
+        "penalties.hnet-regulariser.first": 0.1,
+        "penalties.hnet-regulariser.anneal": 90,
         "training.warm_up": 40,
     },
     "rtf": {"rehearsal.hidden": 10, "training.iterations": 60},

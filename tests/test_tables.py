@@ -19,7 +19,8 @@ from perdure.learning.phase import Phase
 from perdure.learning.splits import Splits
 from perdure.learning.training import Training
 from perdure.networks.batch import Data
-from perdure.networks.network import Architecture, Network
+from perdure.networks.bodies.recurrent import Recurrent
+from perdure.networks.network import Network
 from perdure.networks.targets import negative_log_likelihood
 from perdure.penalties.online_ewc import OnlineEWC
 from perdure.randomness import generator
@@ -56,7 +57,7 @@ def setting(penalties=None, rehearsal=None, change=lambda sequences: sequences):
     for task in range(2):
         splits = (Data(change(worded(40, 10 * task + n, table_of(task)))) for n in range(3))
         data.append(Splits(f"language {task}", *splits))
-    network = Network(Architecture(cell="lstm", hidden=(5,), bidirectional=True), FEATURES, [TAGS] * 2)
+    network = Network(Recurrent(cell="lstm", hidden=(5,), bidirectional=True), FEATURES, [TAGS] * 2)
     return data, Learner(network, Shared(), penalties or {}, rehearsal)
 
 

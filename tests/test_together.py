@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from helpers import TARGETS, random_weights, sequences, whole
-from perdure.networks.network import Architecture, Network
+from perdure.networks.bodies.recurrent import Recurrent
+from perdure.networks.network import Network
 from perdure.networks.targets import negative_log_likelihood
 from perdure.networks.together import features_of, join, logits_of
 from perdure.targets.label import Label
@@ -15,7 +16,8 @@ from perdure.targets.tags import Tags
 CASES = [
     {"cell": "elman", "hidden": (6,)},
     {"cell": "lstm", "hidden": (5,), "bidirectional": True},
-    {"cell": "gru", "hidden": (4, 3), "before": (5,), "after": (6,)},
+    {"cell": "gru", "hidden": (4, 3), "input_layers": (5,), "output_layers": (6,)},
+    {"cell": "diagonal", "hidden": (5,)},
 ]
 
 
@@ -32,7 +34,7 @@ def batches(kind, *, ragged):
 @pytest.mark.parametrize("kind", TARGETS)
 @pytest.mark.parametrize("case", CASES)
 def test_one_pass_equals_several(case, kind, ragged, monkeypatch):
-    network = Network(Architecture(**case), 3, (2, 2, 2))
+    network = Network(Recurrent(**case), 3, (2, 2, 2))
     weights = {n: w.requires_grad_() for n, w in random_weights(network).items()}
     given = batches(kind, ragged=ragged)
     alone = {task: network(weights, batch, task) for task, batch in given.items()}
@@ -54,7 +56,7 @@ def test_one_pass_equals_several(case, kind, ragged, monkeypatch):
 
 
 def test_other_bodies_run_by_themselves():
-    network = Network(Architecture(hidden=(4,)), 3, (2, 2, 2))
+    network = Network(Recurrent(hidden=(4,)), 3, (2, 2, 2))
     running = {task: (network, random_weights(network, seed=task)) for task in range(3)}
     given = batches(Label(), ragged=True)
     for task, logits in logits_of(running, given).items():
@@ -62,7 +64,7 @@ def test_other_bodies_run_by_themselves():
 
 
 def test_the_task_as_an_input_is_kept():
-    network = Network(Architecture(hidden=(4,), task_identity=True), 3, (2, 2, 2))
+    network = Network(Recurrent(hidden=(4,), task_identity=True), 3, (2, 2, 2))
     weights = random_weights(network)
     given = batches(Label(), ragged=True)
     for task, logits in logits_of(dict.fromkeys(range(3), (network, weights)), given).items():
@@ -72,7 +74,7 @@ def test_the_task_as_an_input_is_kept():
 @pytest.mark.parametrize("identity", [False, True])
 @pytest.mark.parametrize("kind", TARGETS)
 def test_features_everywhere_are_those_of_each_row(kind, identity):
-    network = Network(Architecture(cell="lstm", hidden=(4,), task_identity=identity), 3, (2, 2, 2))
+    network = Network(Recurrent(cell="lstm", hidden=(4,), task_identity=identity), 3, (2, 2, 2))
     weights = random_weights(network)
     given = batches(kind, ragged=True)
     found = features_of(dict.fromkeys(given, (network, weights)), given, everywhere=True)

@@ -22,7 +22,8 @@ from perdure.experiment import run
 from perdure.learning.engine import Habits
 from perdure.learning.evaluate import Score, evaluate, mean_score
 from perdure.networks.batch import Data
-from perdure.networks.network import Architecture, Network
+from perdure.networks.bodies.recurrent import Recurrent
+from perdure.networks.network import Network
 from perdure.networks.targets import draw
 from perdure.randomness import generator
 from perdure.storage.store import to_record
@@ -115,7 +116,7 @@ def test_early_stopping_sees_progress_where_the_score_is_still_zero():
 
 
 def test_evaluation_masks_what_is_not_known():
-    network = Network(Architecture(cell="gru", hidden=(4,)), 3, (2,))
+    network = Network(Recurrent(cell="gru", hidden=(4,)), 3, (2,))
     data = sequences(Value(), 40, 5, 3, 2, ragged=True)
     weights = random_weights(network)
     score = evaluate(network, weights, Data(data, dtype=torch.float64), 0)
@@ -127,7 +128,7 @@ def test_evaluation_masks_what_is_not_known():
 
 
 def test_answers_are_at_the_last_valid_step():
-    network = Network(Architecture(hidden=(4,)), 2, (3,))
+    network = Network(Recurrent(hidden=(4,)), 2, (3,))
     data = sequences(Value(), 9, 6, 2, 3, ragged=True)
     states = hidden_states(network, random_weights(network), data)
     assert states.answers.tolist() == [1] * 9
