@@ -225,7 +225,9 @@ def test_the_penalty_is_its_formula():
 def test_beta_may_grow_within_a_task():
     """From `first` to `strength` by equal ratios, on the same weights: 2, then 2 * 9^(1/2), then 18."""
     growing = {"first": 2.0, "strength": 18.0, "anneal": 2}
-    phase = phase_after_one_task(**{f"penalties.hnet-regulariser.{name}": value for name, value in growing.items()})
+    phase = phase_after_one_task(
+        **{f"penalties.hnet-regulariser.{name}": value for name, value in growing.items()}
+    )
     with torch.no_grad():
         phase.active["theta"].add_(0.1)
     term = phase.terms["hnet-regulariser"]
@@ -275,27 +277,12 @@ LONGER = {
 }
 
 
-<<<<<<< HEAD
 def test_without_penalty_it_forgets_and_with_it_keeps_with_one_head_too():
-    _, free = moved_and_kept(**LONGER, **{"penalties.generated.strength": 0.0})
+    _, free = moved_and_kept(**LONGER, **{"penalties.hnet-regulariser.strength": 0.0})
     held, single = (
-        moved_and_kept(**LONGER, **{"network.heads": heads, "penalties.generated.strength": 10.0})[1]
-        for heads in ("multi", "single")
-    )
-=======
-def test_a_single_head_does_nearly_as_well_as_several():
-    several, single = (
         moved_and_kept(**LONGER, **{"network.heads": heads, "penalties.hnet-regulariser.strength": 10.0})[1]
         for heads in ("multi", "single")
     )
-    assert sum(single[2]) / 3 > sum(several[2]) / 3 - 5
-    assert sum(single[2]) / 3 > 90
-
-
-def test_without_penalty_it_forgets_and_with_it_keeps():
-    _, free = moved_and_kept(**LONGER, **{"penalties.hnet-regulariser.strength": 0.0})
-    _, held = moved_and_kept(**LONGER, **{"penalties.hnet-regulariser.strength": 10.0})
->>>>>>> porting
     assert free[0][0] > 95
     assert held[0][0] > 95
     assert free[2][0] < 80
