@@ -1,7 +1,7 @@
 """The recurrent sweeps by the compiled library, with the arguments and results of the ones in Python.
 
 What a forward sweep saves is the same in both, so that either's backward sweep can follow. In single and
-double precision; each sum in a fixed order, so that a sequence's states depend on itself and the weights alone.
+double precision; each sum in a fixed order, so that the states of a sequence depend on nothing around it.
 """
 
 from __future__ import annotations
