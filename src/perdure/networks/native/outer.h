@@ -10,7 +10,8 @@
 #include "schedule.h"
 
 #define GROUP 16          /* samples whose packed rows are held at once, at most, */
-#define GROUP_SIZE 65536  /* and numbers of those */
+#define GROUP_SIZE 262144 /* and numbers of those */
+#define BLOCK 120         /* rows of the result that are worked on at once, so that they stay in the second cache */
 
 /* Row number `row` of `depth` in slices of `width` columns, the last filled up with zeros. */
 INLINE void pack_row(real *to, const real *from, int64_t columns, const int64_t width, int64_t row, int64_t depth) {
@@ -77,6 +78,49 @@ static int outer_sum(int64_t steps, const int64_t *sizes, const int64_t *moves, 
     return ready;
 }
 
+/* Packed samples, one after the other. */
+typedef struct {
+    int64_t count;
+    const int64_t *lengths;
+    int64_t distance;
+} samples;
+
+/* sums[r, :] += sum over samples of (sum over k of left[r, k] right[k, :])^2, for the
+ * columns from `row` of the left factor. */
+INLINE void tile_of_squares(const int vectors, samples these, const real *left, int64_t row, const real *right,
+                            int64_t column, real *sums) {
+    vector total[ROWS][PANEL_VECTORS];
+#pragma GCC unroll 12
+    for (int r = 0; r < ROWS; r++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++) total[r][v] = load(sums + r * PANEL + v * LANES);
+    for (int64_t n = 0; n < these.count; n++) {
+        const int64_t depth = these.lengths[n];
+        const real *slice = left + n * these.distance + row * depth;
+        const real *panel = right + n * these.distance + column * depth;
+        vector sum[ROWS][PANEL_VECTORS];
+#pragma GCC unroll 12
+        for (int r = 0; r < ROWS; r++)
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++) sum[r][v] = (vector){0};
+        for (int64_t k = 0; k < depth; k++, slice += ROWS, panel += PANEL) {
+#pragma GCC unroll 12
+            for (int r = 0; r < ROWS; r++)
+#pragma GCC unroll 2
+                for (int v = 0; v < vectors; v++)
+                    sum[r][v] = multiply_add(spread(slice[r]), load(panel + v * LANES), sum[r][v]);
+        }
+#pragma GCC unroll 12
+        for (int r = 0; r < ROWS; r++)
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++) total[r][v] = multiply_add(sum[r][v], sum[r][v], total[r][v]);
+    }
+#pragma GCC unroll 12
+    for (int r = 0; r < ROWS; r++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++) store(sums + r * PANEL + v * LANES, total[r][v]);
+}
+
 /* Add the squares of each sample's gradients, of a weight [tall, wide] and a bias [tall], to totals of double precision.
  *
  * A sample is one row of each step, at the same place in all of them; rows per step never grow. Rows that begin from
@@ -85,16 +129,16 @@ static int outer_sum(int64_t steps, const int64_t *sizes, const int64_t *moves, 
 static int outer_squares(int64_t steps, const int64_t *sizes, int64_t tall, int64_t wide, const real *left,
                          const real *right, double *weight_total, double *bias_total) {
     const int64_t left_width = up_to(up_to(tall, ROWS), PANEL), right_width = up_to(wide, PANEL);
-    const int64_t per_sample = steps * (left_width + right_width), samples = sizes[0];
+    const int64_t per_sample = steps * (left_width + right_width), count = sizes[0];
     int64_t group = GROUP_SIZE / per_sample;
-    group = least(group < 1 ? 1 : group, least(GROUP, samples));
+    group = least(group < 1 ? 1 : group, least(GROUP, count));
     real *sums = reserve(tiles_size(tall, wide) + group * per_sample + tall), *packed = sums + tiles_size(tall, wide);
     if (sums == NULL) return 0;
     real *bias = packed + group * per_sample;
     memset(sums, 0, (size_t)tiles_size(tall, wide) * sizeof(real));
     int64_t lengths[GROUP];
-    for (int64_t first = 0; first < samples; first += group) {
-        const int64_t here = least(group, samples - first);
+    for (int64_t first = 0; first < count; first += group) {
+        const int64_t here = least(group, count - first);
         for (int64_t n = 0; n < here; n++) {
             int64_t length = steps;
             while (sizes[length - 1] <= first + n) length--;
@@ -108,21 +152,24 @@ static int outer_squares(int64_t steps, const int64_t *sizes, int64_t tall, int6
             }
             for (int64_t unit = 0; unit < tall; unit++) bias_total[unit] += (double)bias[unit] * (double)bias[unit];
         }
-        real *sum = sums;
-        for (int64_t column = 0; column < wide; column += PANEL)
-            for (int64_t row = 0; row < tall; row += ROWS, sum += ROWS * PANEL)
-                for (int64_t n = 0; n < here; n++) {
-                    const factors slice = {packed + n * per_sample + row * lengths[n], 1, ROWS};
-                    const real *panel = packed + n * per_sample + steps * left_width + column * lengths[n];
-                    tile_of(least(ROWS, tall - row), wide - column, lengths[n], slice, panel, sum, PANEL, SQUARE);
+        const samples these = {here, lengths, per_sample};
+        const real *panels = packed + steps * left_width;
+        for (int64_t block = 0; block < tall; block += BLOCK)
+            for (int64_t column = 0; column < wide; column += PANEL)
+                for (int64_t row = block; row < least(block + BLOCK, tall); row += ROWS) {
+                    real *sum = sums + row * right_width + column * ROWS;
+                    if (wide - column > LANES)
+                        tile_of_squares(2, these, packed, row, panels, column, sum);
+                    else
+                        tile_of_squares(1, these, packed, row, panels, column, sum);
                 }
     }
-    const real *sum = sums;
-    for (int64_t column = 0; column < wide; column += PANEL)
-        for (int64_t row = 0; row < tall; row += ROWS, sum += ROWS * PANEL)
-            for (int64_t r = 0; r < least(ROWS, tall - row); r++)
-                for (int64_t c = 0; c < least(PANEL, wide - column); c++)
-                    weight_total[(row + r) * wide + column + c] += (double)sum[r * PANEL + c];
+    for (int64_t row = 0; row < tall; row++) {
+        const real *sum = sums + row / ROWS * ROWS * right_width + row % ROWS * PANEL;
+        for (int64_t column = 0; column < wide; column += PANEL, sum += ROWS * PANEL)
+            for (int64_t c = 0; c < least(PANEL, wide - column); c++)
+                weight_total[row * wide + column + c] += (double)sum[c];
+    }
     release(sums);
     return 1;
 }

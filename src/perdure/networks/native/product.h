@@ -34,8 +34,8 @@ static void release(real *reserved) {
     free(raw);
 }
 
-/* What becomes of a tile's sums: they begin, go on from those before, or are squared and added to what is there. */
-typedef enum { BEGIN, GO_ON, SQUARE } manner;
+/* Whether a tile's sums begin, or go on from those that are there. */
+typedef enum { BEGIN, GO_ON } manner;
 
 /* The left factor of a tile: number (row, k) is at row * row_stride + k * k_stride. */
 typedef struct {
@@ -52,6 +52,7 @@ INLINE void tile(const int rows, const int vectors, int64_t depth, factors left,
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++)
             sum[row][v] = how == GO_ON ? load(sums + row * sums_stride + v * LANES) : (vector){0};
+#pragma GCC unroll 4
     for (int64_t k = 0; k < depth; k++) {
         vector right[PANEL_VECTORS];
 #pragma GCC unroll 2
@@ -66,10 +67,7 @@ INLINE void tile(const int rows, const int vectors, int64_t depth, factors left,
 #pragma GCC unroll 12
     for (int row = 0; row < rows; row++)
 #pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) {
-            real *to = sums + row * sums_stride + v * LANES;
-            store(to, how == SQUARE ? multiply_add(sum[row][v], sum[row][v], load(to)) : sum[row][v]);
-        }
+        for (int v = 0; v < vectors; v++) store(sums + row * sums_stride + v * LANES, sum[row][v]);
 }
 
 /* The tile with as many rows and vectors as there are. */
