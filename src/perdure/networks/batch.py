@@ -85,14 +85,13 @@ class Data:
 
     def batch(self, index: Tensor | slice) -> Batch:
         """The sequences at `index` as a packed batch."""
-        if isinstance(index, Tensor):  # drawn on the CPU, wherever the data are
-            where = index.to(self.x.device)
-            x, y = self.x.index_select(0, where), self.y.index_select(0, where)
-        else:
-            x, y = self.x[index], self.y[index]
-        lengths = None if self.lengths is None else self.lengths[index]
-        packing = uniform(*x.shape[:2]) if lengths is None else pack_lengths(lengths)
-        rows = packing.pack(x)  # first packed, then turned into floating point: it is less by the padding
+        if isinstance(index, slice):
+            index = torch.arange(len(self))[index]
+        # Drawn on the CPU, wherever the data are.
+        y = self.y.index_select(0, index.to(self.y.device))
+        lengths = self.lengths
+        packing = uniform(len(index), self.x.shape[1]) if lengths is None else pack_lengths(lengths[index])
+        rows = packing.pack(self.x, index)  # then turned into floating point: it is less by the padding
         rows = rows.to(self.dtype) if self.table is None else self.table[rows.long()]
         if self.scaling is not None:
             offset, factor = self.scaling

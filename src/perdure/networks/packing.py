@@ -12,8 +12,24 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+
+
+class Way(NamedTuple):
+    """A sweep as the compiled library reads it: rows per step, and (step, previous, carried) of each move."""
+
+    steps: int
+    sizes: NDArray[np.int64]
+    moves: NDArray[np.int64]
+    rows: int
+
+    @property
+    def addresses(self) -> tuple[int, int, int]:
+        """Number of steps, and where both arrays lie."""
+        return self.steps, self.sizes.ctypes.data, self.moves.ctypes.data
 
 
 class Move(NamedTuple):
@@ -28,11 +44,37 @@ class Move(NamedTuple):
     carried: int
 
 
-class Sweep(NamedTuple):
-    """The way through all rows: the moves in their order, and the number of rows of each step."""
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """The way through all rows: from the first step to the last, or backwards from each sequence's last."""
 
-    moves: tuple[Move, ...]
     sizes: tuple[int, ...]
+    """Number of rows of each step."""
+    backward: bool
+
+    @cached_property
+    def moves(self) -> tuple[Move, ...]:
+        """The steps in their order."""
+        last = len(self.sizes) - 1
+        if not self.backward:
+            return tuple(Move(t, max(t - 1, 0), size if t else 0) for t, size in enumerate(self.sizes))
+        moves = [Move(t, min(t + 1, last), self.sizes[t + 1] if t < last else 0) for t in range(last + 1)]
+        return tuple(reversed(moves))
+
+    @cached_property
+    def way(self) -> Way:
+        """The same as plain arrays, for the compiled library."""
+        sizes = np.array(self.sizes, dtype=np.int64)
+        steps, last = np.arange(len(sizes)), len(sizes) - 1
+        moves = np.empty((len(sizes), 3), dtype=np.int64)
+        if self.backward:
+            order = steps[::-1]
+            moves[:, 0], moves[:, 1] = order, np.minimum(order + 1, last)
+            moves[0, 2], moves[1:, 2] = 0, sizes[:0:-1]
+        else:
+            moves[:, 0], moves[:, 1] = steps, np.maximum(steps - 1, 0)
+            moves[0, 2], moves[1:, 2] = 0, sizes[1:]
+        return Way(len(sizes), sizes, moves, int(sizes.sum()))
 
 
 @dataclass(frozen=True)
@@ -64,15 +106,12 @@ class Packing:
     @cached_property
     def forward(self) -> Sweep:
         """From the first step to the last."""
-        moves = [Move(t, max(t - 1, 0), size if t else 0) for t, size in enumerate(self.sizes)]
-        return Sweep(tuple(moves), self.sizes)
+        return Sweep(self.sizes, backward=False)
 
     @cached_property
     def backward(self) -> Sweep:
         """From each sequence's last step to the first."""
-        last = self.steps - 1
-        moves = [Move(t, min(t + 1, last), self.sizes[t + 1] if t < last else 0) for t in range(self.steps)]
-        return Sweep(tuple(reversed(moves)), self.sizes)
+        return Sweep(self.sizes, backward=True)
 
     @cached_property
     def _step_of_row(self) -> Tensor:
@@ -92,12 +131,13 @@ class Packing:
         """Length of each sequence [B], in the order of the batch."""
         return torch.bincount(self._sequence_of_row, minlength=self.batch)
 
-    def pack(self, padded: Tensor) -> Tensor:
-        """Rows [S, ...] of a padded batch [B, T, ...]."""
-        padded = padded[:, : self.steps]
+    def pack(self, padded: Tensor, chosen: Tensor | None = None) -> Tensor:
+        """Rows [S, ...] of a padded batch [B, T, ...], or of the `chosen` sequences [B] of a larger array."""
         if self.order is None:
-            return padded.transpose(0, 1).reshape(-1, *padded.shape[2:])
-        index = self._sequence_of_row * self.steps + self._step_of_row
+            padded = padded if chosen is None else padded.index_select(0, chosen.to(padded.device))
+            return padded[:, : self.steps].transpose(0, 1).reshape(-1, *padded.shape[2:])
+        sequences = self._sequence_of_row if chosen is None else chosen[self._sequence_of_row]
+        index = sequences * padded.shape[1] + self._step_of_row
         return padded.flatten(0, 1).index_select(0, index.to(padded.device))
 
     def unpack(self, rows: Tensor) -> Tensor:
@@ -144,10 +184,17 @@ def uniform(batch: int, steps: int) -> Packing:
 
 def pack_lengths(lengths: Tensor) -> Packing:
     """The packing for lengths [B], all at least 1."""
-    lengths = lengths.cpu()
-    longest = int(lengths.max())
-    if int(lengths.min()) == longest:
-        return uniform(len(lengths), longest)
-    ended = torch.bincount(lengths, minlength=longest + 1).cumsum(0)
-    sizes = (len(lengths) - ended[:longest]).tolist()
-    return Packing(tuple(sizes), torch.argsort(lengths, descending=True, stable=True))
+    lengths = lengths.cpu().long()
+    each = lengths.numpy()  # a few numbers: numpy's calls cost less than torch's
+    longest = int(each.max())
+    if int(each.min()) == longest:
+        return uniform(len(each), longest)
+    order = np.argsort(-each, kind="stable")
+    sizes = len(each) - np.cumsum(np.bincount(each, minlength=longest + 1))[:longest]
+    packing = Packing(tuple(sizes.tolist()), torch.from_numpy(order))
+    steps = np.repeat(np.arange(longest), sizes)
+    ranks = np.arange(len(steps)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    packing.__dict__["_step_of_row"] = torch.from_numpy(steps)  # so that they are not worked out again
+    packing.__dict__["_sequence_of_row"] = torch.from_numpy(order[ranks])
+    packing.__dict__["lengths"] = lengths
+    return packing

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from perdure.networks.layout import Weights
+from perdure.networks.native.library import available
+from perdure.networks.native.products import gradient, linear, linear_back
 from perdure.networks.packing import Packing
 
 
@@ -83,6 +86,30 @@ class TaskVector(NamedTuple):
         return torch.stack([weights[name] for name in self.names]).index_select(0, self.owner)
 
 
+class NativeAffine(torch.autograd.Function):
+    """Rows W^T + b by the compiled library: a row's result depends on nothing around it."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """Outputs [S, G] of rows [S, F]."""
+        ctx.save_for_backward(rows, weight)
+        outputs = linear(rows, weight, bias)
+        assert outputs is not None  # the caller made sure that the library runs
+        return outputs
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        """Delta W, delta^T rows, and the sum of delta."""
+        rows, weight = ctx.saved_tensors
+        needs = ctx.needs_input_grad
+        return (
+            linear_back(grad, weight) if needs[0] else None,
+            gradient(grad, rows) if needs[1] else None,
+            grad.sum(0) if needs[2] else None,
+        )
+
+
 def affine(
     weights: Weights,
     names: tuple[str, str],
@@ -93,7 +120,10 @@ def affine(
 ) -> Tensor:
     """Inputs W^T + b (and a task's own vector), noted on the tape if there is one."""
     weight, bias = names
-    outputs = functional.linear(rows, weights[weight], weights[bias])
+    if tape is None and available(rows):
+        outputs: Tensor = NativeAffine.apply(rows, weights[weight], weights[bias])
+    else:
+        outputs = functional.linear(rows, weights[weight], weights[bias])
     if task_vector is not None:
         outputs = outputs + task_vector.of_rows(weights)
     if tape is not None:

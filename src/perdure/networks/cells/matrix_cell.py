@@ -20,7 +20,8 @@ from torch.nn import functional
 
 from perdure.networks.cells.cell import Cell, LayerInput
 from perdure.networks.layout import Axis, InitialisationRule, Weight, Weights
-from perdure.networks.native.products import recurrent_gradient
+from perdure.networks.native.library import available
+from perdure.networks.native.products import gradient, linear, linear_back, recurrent_gradient
 from perdure.networks.native.sweeps import Saved, Sweeps, sweeps_for
 from perdure.networks.packing import Packing, Sweep
 from perdure.networks.tape import AffineMap, watched
@@ -58,8 +59,13 @@ class MatrixCell(Cell):
         """The projection of all rows at once, then the recurrence."""
         bias_ih, bias_hh = weights[prefix + "bias_ih"], weights[prefix + "bias_hh"]
         bias = self.shifted(bias_ih if self.hidden_bias else bias_ih + bias_hh)
-        projection = functional.linear(given.rows, weights[prefix + "weight_ih"], bias)
         added = given.task_vectors[direction]
+        if added is None and given.tape is None and available(given.rows):
+            hidden_bias = bias_hh if self.hidden_bias else None
+            matrices = weights[prefix + "weight_ih"], bias, hidden_bias, weights[prefix + "weight_hh"]
+            fused: Tensor = Layer.apply(type(self), given.packing, direction == 1, given.rows, *matrices)
+            return fused
+        projection = functional.linear(given.rows, weights[prefix + "weight_ih"], bias)
         if added is not None:
             projection = projection + added.of_rows(weights)
         hidden_bias = bias_hh if self.hidden_bias else None
@@ -154,6 +160,49 @@ class Unroll(torch.autograd.Function):
             if grad_weight is None:
                 grad_weight = _recurrent_gradient(delta_hidden, saved[0], packing, reverse=ctx.reverse)
         return None, None, None, delta, grad_bias, grad_weight
+
+
+class Layer(torch.autograd.Function):
+    """The projection of the inputs and the cell over packed rows, all by the compiled library."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        cell: type[MatrixCell],
+        packing: Packing,
+        reverse: bool,
+        rows: Tensor,
+        weight_ih: Tensor,
+        bias: Tensor,
+        hidden_bias: Tensor | None,
+        weight_hh: Tensor,
+    ) -> Tensor:
+        """States h [S, H] from inputs [S, F]."""
+        sweep = packing.backward if reverse else packing.forward
+        projection = linear(rows, weight_ih, bias)
+        assert projection is not None  # the caller made sure that the library runs
+        saved = cell.sweeps(projection).forward(projection, hidden_bias, weight_hh, sweep)
+        ctx.save_for_backward(rows, weight_ih, weight_hh, *saved)
+        ctx.cell, ctx.sweep = cell, sweep
+        return saved[0]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        """Gradients of inputs, both matrices and both biases from one backward sweep."""
+        rows, weight_ih, weight_hh, *saved = ctx.saved_tensors
+        delta, delta_hidden = ctx.cell.sweeps(grad).backward(grad, tuple(saved), weight_hh, ctx.sweep)
+        needs = ctx.needs_input_grad
+        return (
+            None,
+            None,
+            None,
+            linear_back(delta, weight_ih) if needs[3] else None,
+            gradient(delta, rows) if needs[4] else None,
+            delta.sum(0) if needs[5] else None,
+            delta_hidden.sum(0) if needs[6] else None,
+            recurrent_gradient(delta_hidden, saved[0], ctx.sweep) if needs[7] else None,
+        )
 
 
 def _recurrent_gradient(delta: Tensor, states: Tensor, packing: Packing, *, reverse: bool) -> Tensor:

@@ -7,14 +7,15 @@ used then.
 
 from __future__ import annotations
 
-from array import array
+from functools import lru_cache
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from perdure.networks.native.library import function
-from perdure.networks.native.sweeps import ran, require, way_of
-from perdure.networks.packing import Packing, Sweep
+from perdure.networks.native.sweeps import ran, require
+from perdure.networks.packing import Packing, Sweep, Way
 
 
 def linear(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
@@ -47,19 +48,24 @@ def linear_back(delta: Tensor, weight: Tensor) -> Tensor | None:
 
 def gradient(delta: Tensor, inputs: Tensor) -> Tensor | None:
     """The gradient delta^T inputs [G, F] of a weight, from delta [S, G] and inputs [S, F]."""
-    count = array("q", [len(delta)])
-    return _outer(delta, inputs, 1, count, array("q", [0, 0, len(delta)]))
+    return _outer(delta, inputs, _one_step(len(delta)))
 
 
 def recurrent_gradient(delta: Tensor, states: Tensor, sweep: Sweep) -> Tensor | None:
     """The gradient of W_hh [G, H]: the sum of delta_t h_{t-1}^T over the rows that go on from a state."""
-    way = way_of(sweep)
+    way = sweep.way
     if len(delta) != way.rows:
         raise ValueError(f"recurrent_gradient: {len(delta)} rows of delta, but the sweep has {way.rows}.")
-    return _outer(delta, states, way.steps, way.sizes, way.moves)
+    return _outer(delta, states, way)
 
 
-def _outer(delta: Tensor, inputs: Tensor, steps: int, sizes: array[int], moves: array[int]) -> Tensor | None:
+@lru_cache(maxsize=1024)
+def _one_step(rows: int) -> Way:
+    """A single move in which every row goes on from the row of the same number."""
+    return Way(1, np.array([rows]), np.array([[0, 0, rows]]), rows)
+
+
+def _outer(delta: Tensor, inputs: Tensor, way: Way) -> Tensor | None:
     run = function("outer_sum", delta)
     if run is None:
         return None
@@ -67,8 +73,7 @@ def _outer(delta: Tensor, inputs: Tensor, steps: int, sizes: array[int], moves: 
     wide = inputs.shape[1]
     left, right = require(delta, delta, count, tall), require(inputs, delta, count, wide)
     out = delta.new_empty(tall, wide)
-    plan = steps, sizes.buffer_info()[0], moves.buffer_info()[0]
-    ran(run(*plan, tall, wide, left.data_ptr(), right.data_ptr(), out.data_ptr()))
+    ran(run(*way.addresses, tall, wide, left.data_ptr(), right.data_ptr(), out.data_ptr()))
     return out
 
 
@@ -89,7 +94,7 @@ def add_squares(
     for total, shape in ((weight_total, (tall, wide)), (bias_total, (tall,))):
         if total.shape != shape or total.dtype != torch.float64 or not total.is_contiguous():
             raise ValueError(f"add_squares: expected a contiguous total {list(shape)} of torch.float64.")
-    sizes = array("q", packing.sizes)
+    sizes = packing.forward.way.sizes
     addresses = (tensor.data_ptr() for tensor in (left, right, weight_total, bias_total))
-    ran(run(packing.steps, sizes.buffer_info()[0], tall, wide, *addresses))
+    ran(run(packing.steps, sizes.ctypes.data, tall, wide, *addresses))
     return True

@@ -6,9 +6,6 @@ double precision; each sum in a fixed order, so that the states of a sequence de
 
 from __future__ import annotations
 
-from array import array
-from functools import lru_cache
-from itertools import chain
 from typing import NamedTuple, Protocol
 
 import torch
@@ -28,27 +25,6 @@ class Sweeps(Protocol):
 
     def backward(self, grad: Tensor, saved: Saved, weight: Tensor, sweep: Sweep) -> tuple[Tensor, Tensor]:
         """From dL/dh [S, H] to delta of the input part and of the hidden part, both [S, G]."""
-
-
-class Way(NamedTuple):
-    """A sweep as plain whole numbers: rows per step, and (step, previous, carried) of each move."""
-
-    steps: int
-    sizes: array[int]
-    moves: array[int]
-    rows: int
-
-    @property
-    def addresses(self) -> tuple[int, int, int]:
-        """What the library reads."""
-        return self.steps, self.sizes.buffer_info()[0], self.moves.buffer_info()[0]
-
-
-@lru_cache(maxsize=64)
-def way_of(sweep: Sweep) -> Way:
-    """The sweep for the library; a batch is swept at least twice."""
-    sizes = array("q", sweep.sizes)
-    return Way(len(sizes), sizes, array("q", chain.from_iterable(sweep.moves)), sum(sizes))
 
 
 def require(tensor: Tensor, like: Tensor, *shape: int) -> Tensor:
@@ -76,7 +52,7 @@ class NativeElman(NamedTuple):
     def forward(self, projection: Tensor, bias: Tensor | None, weight: Tensor, sweep: Sweep) -> Saved:
         """Sweep; see `Sweeps`."""
         del bias
-        way, units = way_of(sweep), weight.shape[1]
+        way, units = sweep.way, weight.shape[1]
         given = require(projection, weight, way.rows, units)
         factor = require(weight, weight, units, units)
         states = torch.empty_like(given)
@@ -85,7 +61,7 @@ class NativeElman(NamedTuple):
 
     def backward(self, grad: Tensor, saved: Saved, weight: Tensor, sweep: Sweep) -> tuple[Tensor, Tensor]:
         """delta_t = (dL/dh_t + W_hh^T delta_{t+1}) * (1 - h_t^2)."""
-        way, units = way_of(sweep), weight.shape[1]
+        way, units = sweep.way, weight.shape[1]
         to_h, states = (require(rows, weight, way.rows, units) for rows in (grad, saved[0]))
         factor = require(weight, weight, units, units)
         delta = torch.empty_like(states)
@@ -103,7 +79,7 @@ class NativeLSTM(NamedTuple):
     def forward(self, projection: Tensor, bias: Tensor | None, weight: Tensor, sweep: Sweep) -> Saved:
         """Sweep; see `Sweeps`."""
         del bias
-        way, units = way_of(sweep), weight.shape[1]
+        way, units = sweep.way, weight.shape[1]
         given = require(projection, weight, way.rows, 4 * units)
         factor = require(weight, weight, 4 * units, units)
         gates = torch.empty_like(given)
@@ -114,7 +90,7 @@ class NativeLSTM(NamedTuple):
 
     def backward(self, grad: Tensor, saved: Saved, weight: Tensor, sweep: Sweep) -> tuple[Tensor, Tensor]:
         """Back through h_t = o tanh(c_t) and c_t = f c_{t-1} + i g."""
-        way, units = way_of(sweep), weight.shape[1]
+        way, units = sweep.way, weight.shape[1]
         gates = require(saved[1], weight, way.rows, 4 * units)
         to_h, memory, squashed = (
             require(rows, weight, way.rows, units) for rows in (grad, saved[2], saved[3])
@@ -135,7 +111,7 @@ class NativeGRU(NamedTuple):
     def forward(self, projection: Tensor, bias: Tensor | None, weight: Tensor, sweep: Sweep) -> Saved:
         """Sweep; see `Sweeps`. The bias is [3 H], or [S, 3 H] with one for each row."""
         assert bias is not None
-        way, units = way_of(sweep), weight.shape[1]
+        way, units = sweep.way, weight.shape[1]
         given = require(projection, weight, way.rows, 3 * units)
         each = bias.ndim == 2
         extra = require(bias, weight, *([way.rows] if each else []), 3 * units)
@@ -149,7 +125,7 @@ class NativeGRU(NamedTuple):
 
     def backward(self, grad: Tensor, saved: Saved, weight: Tensor, sweep: Sweep) -> tuple[Tensor, Tensor]:
         """Back through h_t = (1 - z) n + z h_{t-1}; only the candidate's two deltas differ."""
-        way, units = way_of(sweep), weight.shape[1]
+        way, units = sweep.way, weight.shape[1]
         gates = require(saved[1], weight, way.rows, 3 * units)
         to_h, states, inner = (require(rows, weight, way.rows, units) for rows in (grad, saved[0], saved[2]))
         factor = require(weight, weight, 3 * units, units)
@@ -168,7 +144,7 @@ class NativeDiagonal(NamedTuple):
     def forward(self, projection: Tensor, bias: Tensor | None, weight: Tensor, sweep: Sweep) -> Saved:
         """Sweep; see `Sweeps`."""
         del bias
-        way, units = way_of(sweep), weight.shape[-1]
+        way, units = sweep.way, weight.shape[-1]
         given, factor = require(projection, weight, way.rows, units), self._factor(weight, way.rows)
         states = torch.empty_like(given)
         addresses = given.data_ptr(), factor.data_ptr(), units * (weight.ndim - 1), states.data_ptr()
@@ -178,7 +154,7 @@ class NativeDiagonal(NamedTuple):
     def backward(self, grad: Tensor, saved: Saved, weight: Tensor, sweep: Sweep) -> tuple[Tensor, Tensor]:
         """delta_t = dL/dh_t + a_{t+1} delta_{t+1}; the gradient of a_t is delta_t h_{t-1}."""
         del saved
-        way, units = way_of(sweep), weight.shape[-1]
+        way, units = sweep.way, weight.shape[-1]
         to_h, factor = require(grad, weight, way.rows, units), self._factor(weight, way.rows)
         delta = torch.empty_like(to_h)
         addresses = to_h.data_ptr(), factor.data_ptr(), units * (weight.ndim - 1), delta.data_ptr()
