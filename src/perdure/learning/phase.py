@@ -14,10 +14,10 @@ from torch import Tensor
 
 from perdure.errors import PerdureError
 from perdure.hooks import PhaseContext, PhaseEnd, Step, Term, Watched
+from perdure.learning.adam import clip_gradients, make_optimiser
 from perdure.learning.embedding_tables import PREFIX, read_through
 from perdure.learning.evaluate import Score, evaluate, mean_score
 from perdure.learning.learner import Learner, LearnerState
-from perdure.learning.optimiser import Optimiser
 from perdure.learning.sampling import Mixture
 from perdure.learning.splits import Splits
 from perdure.learning.training import Training
@@ -84,7 +84,7 @@ class Phase:
         self.terms: dict[str, Term] = {
             name: hook.begin(state.memories[name], context) for name, hook in learner.hooks.items()
         }
-        self.optimiser = Optimiser(
+        self.optimiser = make_optimiser(
             training.optimiser, self.active, training.learning_rate, training.weight_decay
         )
         self.mixture = Mixture(
@@ -127,8 +127,7 @@ class Phase:
         self._check({f"loss term '{name}'": value for name, value in values.items()})
         self._transform(step)
         if training.clip is not None:
-            norm = torch.nn.utils.clip_grad_norm_(list(self.active.values()), training.clip)
-            self._check({"norm of the gradient": float(norm)})
+            self._check({"norm of the gradient": clip_gradients(self.active, training.clip)})
         self._observe("total", step)
         self.optimiser.step()
         self.iteration += 1

@@ -38,6 +38,9 @@ SIGNATURES: dict[str, tuple[type, ...]] = {
     "diagonal_backward": (*_WAY, _ADDRESS, _ADDRESS, _SIZE, _ADDRESS),
     "linear_map": (_SIZE, _SIZE, _SIZE, _SIZE, *[_ADDRESS] * 4),
     "outer_sum": (_SIZE, _ADDRESS, _ADDRESS, _SIZE, _SIZE, *[_ADDRESS] * 3),
+    "adam_step": (_SIZE, *[_ADDRESS] * 5),
+    "adam_move": (_SIZE, *[_ADDRESS] * 6),
+    "sum_of_squares": (_SIZE, _ADDRESS, _ADDRESS),
     "outer_squares": (_SIZE, _ADDRESS, _SIZE, _SIZE, *[_ADDRESS] * 4),
 }
 

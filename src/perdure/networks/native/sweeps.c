@@ -3,6 +3,7 @@
  * -DPERDURE_LEVEL=avx2 and perhaps -DPERDURE_DOUBLE say which; names end in it: lstm_forward_avx2_f32. All functions
  * return 1, or 0 if memory ran out. They know no globals and keep nothing, so that threads and forks may call them.
  */
+#include "adam.h"
 #include "diagonal.h"
 #include "elman.h"
 #include "gru.h"
@@ -76,4 +77,27 @@ EXPORT(outer_sum)(int64_t steps, const int64_t *sizes, const int64_t *moves, int
 EXPORT(outer_squares)(int64_t steps, const int64_t *sizes, int64_t tall, int64_t wide, const real *left,
                       const real *right, double *weight_total, double *bias_total) {
     return outer_squares(steps, sizes, tall, wide, left, right, weight_total, bias_total);
+}
+
+/* settings: rate, beta1, beta2, epsilon, decay, shrink, root, in double precision. */
+static adam_settings settings_of(const double *s) {
+    adam_settings result = {(real)s[0], (real)s[1], (real)s[2], (real)s[3], (real)s[4], (real)s[5], (real)s[6]};
+    return result;
+}
+
+EXPORT(adam_step)(int64_t count, const double *settings, real *weights, const real *gradients, real *means,
+                  real *squares) {
+    adam_step(count, settings_of(settings), weights, gradients, means, squares);
+    return 1;
+}
+
+EXPORT(adam_move)(int64_t count, const double *settings, const real *weights, const real *gradients, const real *means,
+                  const real *squares, real *moves) {
+    adam_move(count, settings_of(settings), weights, gradients, means, squares, moves);
+    return 1;
+}
+
+EXPORT(sum_of_squares)(int64_t count, const real *values, double *sum) {
+    *sum = sum_of_squares(count, values);
+    return 1;
 }

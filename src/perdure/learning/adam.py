@@ -1,0 +1,94 @@
+"""Adam and AdamW by the compiled library: torch's formulas, without torch's bookkeeping at every step."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from perdure.learning.optimiser import Optimiser
+from perdure.networks.layout import Vectors
+from perdure.networks.native.library import available
+from perdure.networks.native.vectors import Settings, adam_move, adam_step, norm
+
+BETAS, EPSILON = (0.9, 0.999), 1e-8
+"""Torch's defaults, which are the paper's too."""
+
+
+class NativeAdam:
+    """An optimiser of named flat vectors, moved in place; see `Optimiser` for what each call means."""
+
+    def __init__(self, name: str, active: Vectors, rate: float, decay: float) -> None:
+        """`name` is Adam (the decay is part of the gradient) or AdamW (it shrinks the weights)."""
+        self.active, self.rate, self.pace = active, rate, 1.0
+        self.decay, self.decoupled = decay, name == "AdamW"
+        self.steps = 0
+        self.means = {n: torch.zeros_like(vector, requires_grad=False) for n, vector in active.items()}
+        self.squares = {n: torch.zeros_like(vector, requires_grad=False) for n, vector in active.items()}
+
+    def go_at(self, pace: float) -> None:
+        """Set the rate to `pace` times its start value."""
+        self.pace = pace
+
+    def _settings(self, step: int) -> Settings:
+        """The numbers of step 1, 2, ...: with the corrections of both means for their start at zero."""
+        rate = self.rate * self.pace
+        first, second = 1 - BETAS[0] ** step, 1 - BETAS[1] ** step
+        decay, shrink = (0.0, 1 - rate * self.decay) if self.decoupled else (self.decay, 1.0)
+        return np.array([rate / first, *BETAS, EPSILON, decay, shrink, math.sqrt(second)])
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Move the vectors by their gradients; one without a gradient stays."""
+        self.steps += 1
+        settings = self._settings(self.steps)
+        for name, vector in self.active.items():
+            if vector.grad is not None:
+                adam_step(settings, vector, vector.grad, self.means[name], self.squares[name])
+
+    @torch.no_grad()
+    def would_move(self) -> Vectors:
+        """The step for the gradients as they are now, without taking it."""
+        settings, moves = self._settings(self.steps + 1), {}
+        for name, vector in self.active.items():
+            gradient = vector.grad
+            moved = (
+                None
+                if gradient is None
+                else adam_move(settings, vector, gradient, self.means[name], self.squares[name])
+            )
+            moves[name] = torch.zeros_like(vector, requires_grad=False) if moved is None else moved
+        return moves
+
+    def state(self) -> tuple[Vectors, dict[str, float]]:
+        """All state as tensors, and the number of steps."""
+        tensors = {f"{name}/exp_avg": vector for name, vector in self.means.items()}
+        tensors |= {f"{name}/exp_avg_sq": vector for name, vector in self.squares.items()}
+        return tensors, {"steps": self.steps}
+
+    def restore(self, tensors: Vectors, numbers: dict[str, float]) -> None:
+        """Continue from what `state` gave."""
+        self.steps = int(numbers["steps"])
+        for name in self.active:
+            self.means[name].copy_(tensors[f"{name}/exp_avg"])
+            self.squares[name].copy_(tensors[f"{name}/exp_avg_sq"])
+
+
+def make_optimiser(name: str, active: Vectors, rate: float, decay: float) -> Optimiser | NativeAdam:
+    """An optimiser by name: Adam and AdamW by the compiled library where it runs, all others by torch."""
+    if name in ("Adam", "AdamW") and all(available(vector) for vector in active.values()):
+        return NativeAdam(name, active, rate, decay)
+    return Optimiser(name, active, rate, decay)
+
+
+def clip_gradients(active: Vectors, longest: float) -> float:
+    """Shorten the gradient of all vectors together to `longest` if it is longer; returns its length before."""
+    gradients = [vector.grad for vector in active.values() if vector.grad is not None]
+    length = norm(gradients)
+    if length is None:
+        return float(torch.nn.utils.clip_grad_norm_(list(active.values()), longest))
+    if length > longest:
+        for gradient in gradients:
+            gradient.mul_(longest / length)
+    return length
