@@ -83,7 +83,7 @@ def make_optimiser(name: str, active: Vectors, rate: float, decay: float) -> Opt
 
 
 def clip_gradients(active: Vectors, longest: float) -> float:
-    """Shorten the gradient of all vectors together to `longest` if it is longer; returns its length before."""
+    """Shorten the gradient of all vectors together to `longest` if it is longer; returns the old length."""
     gradients = [vector.grad for vector in active.values() if vector.grad is not None]
     length = norm(gradients)
     if length is None:
