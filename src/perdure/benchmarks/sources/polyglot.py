@@ -6,10 +6,10 @@ calls it, so that a pickle from a stranger may do anything. Here nothing is impo
 need are taken by `_Machine`, which knows tuples, lists, texts and numbers. A call stays a note of who would
 have been called; the note of an array is read, any other is refused.
 
-`pickle.Unpickler` with a `find_class` that admits only these names would run nothing foreign either, but it is
+`pickle.Unpickler` with a `find_class` that admits only these names would run nothing foreign either, but is
 not as safe: it keeps its memo in an array as long as the largest number that the program names, so that the
-nine bytes 80 02 4e 72 00 87 93 03 2e make it take a gigabyte. Here the memo is a dictionary, and what is built
-grows with the file, whose size is bounded.
+nine bytes 80 02 4e 72 00 87 93 03 2e make it take a gigabyte. Here the memo is a dictionary, and what is
+built grows with the file, whose size is bounded.
 """
 
 from __future__ import annotations
