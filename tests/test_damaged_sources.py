@@ -23,6 +23,7 @@ from perdure.benchmarks.sources import strokes_file
 from perdure.benchmarks.sources.archives import tar_members
 from perdure.benchmarks.sources.tfrecord import crc32c, masked
 from perdure.errors import PerdureError
+from strokes.__main__ import main as converter
 from test_damaged import lines_of, text
 
 
@@ -204,7 +205,8 @@ def test_mnist_that_is_damaged_gets_one_line(name, tmp_path, capsys):
     for file, content in (DIGITS | changes).items():
         if content is not None:
             (tmp_path / file).write_bytes(content)
-    (line,) = lines_of(["data", "build", "smnist", "--from", str(tmp_path)], capsys)
+    assert converter([str(tmp_path)]) == 2
+    (line,) = [text for text in capsys.readouterr().err.splitlines() if text.startswith("strokes: ")]
     for words in expected:
         assert words in line
 
