@@ -8,17 +8,14 @@ import json
 import pytest
 
 from perdure import config as configs
-from perdure.benchmarks.task import Benchmark
-from perdure.config import SCALES, build, from_json, preset, preset_sources, read_presets
+from perdure.config import build, from_json, option_names, preset, sections
 from perdure.errors import PerdureError
 from perdure.methods import COMBINATIONS, METHODS, compose
-from perdure.options import Piece, discover
-from perdure.penalties.penalty import Penalty
+from perdure.presets import SCALES, flat_presets, preset_sources, read_presets
+from perdure.registry import KINDS, methods, pieces
 from perdure.rehearsal.generative import Generative
-from perdure.rehearsal.rehearsal import Rehearsal
-from perdure.weights.source import WeightSource
 
-BENCHMARKS = sorted(discover("perdure.benchmarks", Benchmark))
+BENCHMARKS = sorted(pieces("benchmarks"))
 ALL_METHODS = [*METHODS, *COMBINATIONS]
 
 

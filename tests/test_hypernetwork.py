@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from helpers import sequences, whole
 from perdure.errors import PerdureError
-from perdure.learning.engine import RunOptions, learn
-from perdure.learning.learner import newborn
-from perdure.learning.phase import Phase
+from perdure.learning.engine import RunOptions, begin_phase, learn, outputs_of, unpack
+from perdure.learning.learner import grow, init
 from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.network import Network
-from perdure.randomness import generator
 from perdure.targets.tags import Tags
 from perdure.weights.hypernetwork import Hypernetwork
-from test_learning import Memory, outcome, setting
+from perdure.weights.source import Stock
+from test_learning import Memory, generators, network_of, outcome, setting
 
 SMALL_HNET = {
     "weights.hidden": "8,8",
@@ -27,8 +28,7 @@ SMALL_HNET = {
 }
 
 
-def chance(*role):
-    return generator(0, *role)
+NOTHING = Stock({}, {})
 
 
 def copy_network(**choices):
@@ -68,10 +68,10 @@ PUBLISHED = [
 @pytest.mark.parametrize(("network", "options", "chunks", "count", "ratio"), PUBLISHED)
 def test_published_counts(network, options, chunks, count, ratio):
     source = Hypernetwork(**options)
-    assert source.generator(network).parts[0].pieces == chunks
+    parameters, _ = source.grow(network, 0, NOTHING, generators)
+    assert len(source.shape(network).weights(parameters)["0.chunks"]) == chunks
     assert source.count(network) == count
     assert round(count / network.layout.size, 3) == ratio
-    parameters, _ = source.start(network, chance)
     assert sum(vector.numel() for vector in parameters.values()) == count
 
 
@@ -101,19 +101,18 @@ def test_every_kind_makes_every_network(kind, body):
     network = Network(Recurrent(**({"hidden": (10,)} | BODIES[body])), 3, (2, 2, 2))
     small = {"hidden": (6,), "task_embedding": 3, "chunk_embedding": 4}
     source = Hypernetwork(**(small | {"chunk": 37} | KINDS[kind]))
-    parameters, buffers = source.start(network, chance)
+    parameters, buffers = source.grow(network, 0, NOTHING, generators)
     active = {
-        name: parameters[name].clone().requires_grad_() for name in source.active(network, buffers, [1])
+        name: parameters[name].clone().requires_grad_() for name in source.active(network, buffers, [2])
     }
-    assert "embedding.0" in active
-    assert "embedding.2" not in active
-    _, weights = source.weights(network, buffers, active, 1)
-    needed = network.body.shapes | network.heads[network.head(1)].shapes
+    assert {"embedding.0", "embedding.1"} < set(active)
+    _, weights = source.weights(network, buffers, active, 2)
+    needed = network.layout_of(2).shapes
     assert {n: tuple(w.shape) for n, w in weights.items() if n in needed} == needed
     batch = whole(sequences(Tags(), 4, 5, 3, 2, ragged=True), torch.float32)
-    network(weights, batch, 1).square().sum().backward()
+    network(weights, batch, 2).square().sum().backward()
     assert active["theta"].grad.abs().sum() > 0
-    assert active["embedding.1"].grad.abs().sum() > 0
+    assert active["embedding.2"].grad.abs().sum() > 0
     assert active["embedding.0"].grad is None
     other = source.weights(network, buffers, parameters, 0)[1]
     assert not torch.equal(other["recurrent.0.weight_hh"], weights["recurrent.0.weight_hh"])
@@ -123,8 +122,8 @@ def test_chunks_are_the_plain_formula():
     """psi = concat_i MLP([c_i, e]), written out."""
     network = Network(Recurrent(hidden=(5,)), 3, (2,))
     source = Hypernetwork(hidden=(6, 4), chunk=30, task_embedding=3, chunk_embedding=2)
-    parameters, buffers = source.start(network, chance)
-    shape = source.generator(network)
+    parameters, buffers = source.grow(network, 0, NOTHING, generators)
+    shape = source.shape(network)
     theta = shape.theta.split(parameters["theta"])
     pieces = []
     for chunk in theta["0.chunks"]:
@@ -142,8 +141,8 @@ def test_structured_pieces_are_whole_rows():
     """Changing one chunk embedding changes exactly the rows of one piece, in all tensors of its layer."""
     network = Network(Recurrent(hidden=(6,)), 3, (2,))
     source = Hypernetwork(kind="structured", chunk=2, hidden=(5,), task_embedding=3, chunk_embedding=2)
-    parameters, buffers = source.start(network, chance)
-    shape = source.generator(network)
+    parameters, buffers = source.grow(network, 0, NOTHING, generators)
+    shape = source.shape(network)
     before = source.weights(network, buffers, parameters, 0)[1]
     theta = {n: w.clone() for n, w in shape.theta.split(parameters["theta"]).items()}
     theta["0.chunks"][1] += 1
@@ -158,9 +157,11 @@ def test_structured_pieces_are_whole_rows():
 @pytest.mark.parametrize("kind", ["chunked", "structured"])
 @pytest.mark.parametrize("ratio", [0.25, 1.0, 5.0])
 def test_the_wanted_ratio_is_met_by_the_largest_chunk_that_stays_below(kind, ratio):
-    network = copy_network()
+    """At the first task; what is chosen then stays as further tasks arrive."""
+    network = Network(Recurrent(), 8, (7,))
     source = Hypernetwork(kind=kind, ratio=ratio)
     chosen = source.resolved(network)
+    assert source.resolved(copy_network()) == chosen
     assert 0.7 * ratio < source.count(network) / network.layout.size <= ratio
     # Larger chunks: parts of all 256 rows, or about as many weights as are tried at a time.
     steps = [rows for rows in (1, 2, 4, 8, 16, 32, 64, 128, 256) if rows > chosen.chunk]
@@ -178,26 +179,43 @@ def test_a_ratio_that_cannot_be_met_is_refused():
 def test_scaled_weights_start_like_a_plain_rnn():
     network = copy_network(cell="lstm", hidden=(64,))
     source = Hypernetwork()
-    parameters, buffers = source.start(network, chance)
-    spreads = [source.weights(network, buffers, parameters, task)[1] for task in range(5)]
-    mean = sum(float(w["recurrent.0.weight_hh"].std()) for w in spreads) / 5
-    assert mean == pytest.approx(1 / 8, rel=0.02)
-    mean = sum(float(w["recurrent.0.weight_ih"].std()) for w in spreads) / 5
-    assert mean == pytest.approx((3 * 8) ** -0.5, rel=0.05)
+    parameters, buffers = source.grow(network, 0, NOTHING, generators)
+    draws = torch.randn(200, 32, generator=generators("embeddings of any task"))
+    made = [network.layout.split(psi) for psi in source.generate(network, buffers, parameters, draws)]
+    for name, spread in (("weight_hh", 1 / 8), ("weight_ih", (3 * 8) ** -0.5), ("bias_hh", (3 * 64) ** -0.5)):
+        mean = sum(float(weights[f"recurrent.0.{name}"].std()) for weights in made) / 200
+        assert mean == pytest.approx(spread, rel=0.02)
+    for task in range(5):  # a head that came later has the spread exactly, for its own task
+        weights = source.weights(network, buffers, parameters, task)[1]
+        head = float(weights[f"head.{task}.weight"].std(correction=0))
+        assert head == pytest.approx((3 * 64) ** -0.5, rel=1e-5 if task else 0.5)
 
 
 def phase_after_one_task(**values):
     config, data, learner = setting("hnet", **(SMALL_HNET | values))
-    first = Phase(learner, newborn(learner, chance), [0], data, config.training, chance)
+    first = begin_phase(learner, init(learner), [0], data, config.training, generators)
     while not first.done:
         first.step()
-    return Phase(learner, first.finish(), [1], data, config.training, chance)
+    return begin_phase(learner, first.finish(), [1], data, config.training, generators)
+
+
+def third_phase(**values):
+    """The phase of task 3, about to begin, after two tasks that were not trained; the state before it."""
+    config, data, learner = setting("hnet", **(SMALL_HNET | values))
+    state = grow(learner, init(learner), outputs_of(data[:2]), generators)
+    return begin_phase(learner, state, [2], data, config.training, generators), learner
+
+
+def penalty_of(phase, number=0):
+    """The penalty for the active vectors as they are."""
+    step = replace(phase._forward(phase.mixture.take(4)), number=number)
+    return phase.terms["hnet-regulariser"].losses(step)["hnet-regulariser"]
 
 
 @pytest.mark.parametrize("targets", ["stored", "recomputed"])
 def test_at_the_snapshot_the_penalty_and_its_gradient_are_zero(targets):
     phase = phase_after_one_task(**{"penalties.hnet-regulariser.targets": targets})
-    loss = phase.terms["hnet-regulariser"].loss(phase.active, [])
+    loss = penalty_of(phase)
     assert loss.item() == 0
     gradients = torch.autograd.grad(loss, list(phase.active.values()), allow_unused=True)
     assert not any(g is not None and g.any() for g in gradients)
@@ -205,19 +223,17 @@ def test_at_the_snapshot_the_penalty_and_its_gradient_are_zero(targets):
 
 def test_the_penalty_is_its_formula():
     """beta/(K-1) sum_k ||h - target||^2 over body and own head only."""
-    values = SMALL_HNET | {"penalties.hnet-regulariser.strength": 3.0}
-    config, data, learner = setting("hnet", **values)
-    knowledge = newborn(learner, chance)
-    phase = Phase(learner, knowledge, [2], data, config.training, chance)
+    phase, learner = third_phase(**{"penalties.hnet-regulariser.strength": 3.0})
+    state, network = phase.before, phase.before.network
     with torch.no_grad():
         for vector in phase.active.values():
             vector.add_(torch.sin(torch.arange(len(vector), dtype=torch.float32)) * 0.1)
-    loss = phase.terms["hnet-regulariser"].loss(phase.active, []).item()
+    loss = penalty_of(phase).item()
     expected = 0.0
     for task in (0, 1):
-        _, before = knowledge.weights(learner, task)
-        _, now = learner.source.weights(learner.network, knowledge.buffers, phase.active, task)
-        used = [*learner.network.body.axes, *learner.network.heads[f"head.{task}"].axes]
+        _, before = state.weights(learner, task)
+        _, now = learner.source.weights(network, state.buffers, phase.active, task)
+        used = [*network.body.axes, *network.heads[f"head.{task}"].axes]
         expected += 3.0 / 2 * sum((now[n] - before[n]).square().sum().item() for n in used)
     assert loss == pytest.approx(expected, rel=1e-5)
 
@@ -230,21 +246,18 @@ def test_beta_may_grow_within_a_task():
     )
     with torch.no_grad():
         phase.active["theta"].add_(0.1)
-    term = phase.terms["hnet-regulariser"]
-    losses = [term.loss(phase.active, []).item() for _ in range(4)]
+    losses = [penalty_of(phase, number).item() for number in range(4)]
     assert [loss / losses[0] for loss in losses] == pytest.approx([1, 3, 9, 9], rel=1e-5)
 
 
 def test_sampled_tasks_have_the_full_penalty_as_their_mean():
-    values = SMALL_HNET | {"penalties.hnet-regulariser.sample": 1}
-    config, data, learner = setting("hnet", **values)
-    phase = Phase(learner, newborn(learner, chance), [2], data, config.training, chance)
+    phase, _ = third_phase(**{"penalties.hnet-regulariser.sample": 1})
+    whole_phase, _ = third_phase()
     with torch.no_grad():
         phase.active["theta"].mul_(1.1)
-    drawn = [phase.terms["hnet-regulariser"].loss(phase.active, []).item() for _ in range(200)]
-    _, _, everything = setting("hnet", **SMALL_HNET)
-    whole_phase = Phase(everything, newborn(everything, chance), [2], data, config.training, chance)
-    full = whole_phase.terms["hnet-regulariser"].loss(phase.active, []).item()
+        whole_phase.active["theta"].mul_(1.1)
+    drawn = [penalty_of(phase).item() for _ in range(200)]
+    full = penalty_of(whole_phase).item()
     assert len(set(drawn)) == 2
     assert sum(set(drawn)) / 2 == pytest.approx(full, rel=1e-5)
 
@@ -253,12 +266,11 @@ def moved_and_kept(**values):
     """How far the weights generated for task 1 move while tasks 2 and 3 are learnt, and final accuracy."""
     config, data, learner = setting("hnet", **(SMALL_HNET | values))
     keeper = Memory()
-    result = learn(learner, data, config.training, chance, keeper, RunOptions())
-    from perdure.learning.engine import unpack
-
+    result = learn(learner, data, config.training, generators, keeper, RunOptions())
+    body = network_of(learner, data).body
     first, last = (
-        learner.network.body.join(unpack(k, learner).weights(learner, 0)[1])
-        for k in (keeper.after[0], keeper.after[-1])
+        body.join(unpack(after, learner, outputs_of(data[:count])).weights(learner, 0)[1])
+        for after, count in ((keeper.after[0], 1), (keeper.after[-1], 3))
     )
     return float((last - first).square().sum()), result.accuracy
 
@@ -321,7 +333,7 @@ def test_stored_and_recomputed_targets_are_the_same_run():
 def test_spectral_normalisation_divides_by_the_largest_singular_value():
     network = Network(Recurrent(cell="lstm", hidden=(8,)), 3, (2,))
     source = Hypernetwork(hidden=(6,), chunk=50, spectral=True)
-    parameters, buffers = source.start(network, chance)
+    parameters, buffers = source.grow(network, 0, NOTHING, generators)
     weights = source.weights(network, buffers, parameters, 0)[1]
     for block in network.recurrent_matrices(weights):
         assert float(torch.linalg.matrix_norm(block, 2)) == pytest.approx(1, rel=0.1)
@@ -337,18 +349,18 @@ def test_meaningless_combinations_are_refused():
 def test_a_new_embedding_may_be_the_draw_with_the_most_orthogonal_recurrence():
     network = Network(Recurrent(cell="lstm", hidden=(6,)), 3, (2, 2, 2))
     source = Hypernetwork(new_embedding="chosen", hidden=(5,), chunk=40, task_embedding=4)
-    parameters, buffers = source.start(network, chance)
+    parameters, buffers = source.grow(network, 0, NOTHING, generators)
 
     def far(embedding):
         changed = parameters | {"embedding.1": embedding}
         weights = source.weights(network, buffers, changed, 1)[1]["recurrent.0.weight_hh"]
         return sum(float((w @ w.T - torch.eye(6)).square().sum()) for w in weights.split(6))
 
-    begun = source.begin(network, buffers, parameters, [1], chance)
-    draws = torch.randn(31, 4, generator=chance("new embedding", 1))
-    best = min([parameters["embedding.1"], *draws], key=far)
-    torch.testing.assert_close(begun["embedding.1"], best)
-    assert far(begun["embedding.1"]) < far(parameters["embedding.1"])
-    assert {n: v for n, v in begun.items() if n != "embedding.1"}.items() <= parameters.items()
-    assert source.begin(network, buffers, parameters, [0], chance) is parameters
-    assert Hypernetwork().begin(network, buffers, parameters, [1], chance) is parameters
+    drawn = Hypernetwork(hidden=(5,), chunk=40, task_embedding=4).grow(network, 0, NOTHING, generators)
+    plain = drawn.parameters["embedding.1"]
+    more = torch.randn(31, 4, generator=generators("new embedding", 1))
+    best = min([plain, *more], key=far)
+    torch.testing.assert_close(parameters["embedding.1"], best)
+    assert far(best) < far(plain)
+    for name in ("theta", "embedding.0"):
+        assert torch.equal(parameters[name], drawn.parameters[name])

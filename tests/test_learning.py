@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from helpers import TARGETS, Memory, random_weights, sequences, whole
+from helpers import CELLS, TARGETS, Memory, random_weights, sequences, whole
 from perdure.config import build
 from perdure.errors import PerdureError
 from perdure.experiment import assemble, on_device
-from perdure.learning.engine import RunOptions, learn, pack
-from perdure.learning.learner import newborn
+from perdure.hooks import Step
+from perdure.learning.engine import RunOptions, begin_phase, learn, outputs_of, pack
+from perdure.learning.learner import grow, init
 from perdure.learning.optimiser import OPTIMISERS, Optimiser, has_decay
-from perdure.learning.phase import Phase
 from perdure.learning.sampling import Mixture, Shuffler
 from perdure.learning.splits import Splits
 from perdure.learning.training import Training
@@ -29,7 +29,7 @@ from perdure.targets.bits import Bits
 from perdure.targets.tags import Tags
 from perdure.targets.value import Value
 from perdure.weights.masked import Masked
-from perdure.weights.source import put, take
+from perdure.weights.source import Stock, put, take
 
 SMALL = {
     "benchmark.i": 3,
@@ -57,15 +57,26 @@ def setting(method, **values):
 
 
 def outcome(method, **values):
-    """Accuracies and the knowledge after each phase."""
+    """Accuracies and the state after each phase."""
     config, data, learner = setting(method, **values)
     keeper = Memory()
-    result = learn(learner, data, config.training, chance, keeper, RunOptions())
+    result = learn(learner, data, config.training, generators, keeper, RunOptions())
     return result, keeper.after
 
 
-def chance(*role):
+def generators(*role):
     return generator(0, *role)
+
+
+def network_of(learner, data):
+    """The network with all tasks."""
+    return init(learner).network.grown(outputs_of(data))
+
+
+def first_phase(method, **values):
+    """The first phase of a run, about to begin, and its learner and data."""
+    config, data, learner = setting(method, **values)
+    return begin_phase(learner, init(learner), [0], data, config.training, generators), learner, data
 
 
 def parameters(knowledge):
@@ -120,9 +131,9 @@ def test_gamma_one_sums_the_fishers_of_all_tasks():
     values = {"penalties.online-ewc.strength": 5.0, "penalties.online-ewc.gamma": 1.0}
     _, data, learner = setting("online-ewc", **values)
     _, knowledge = outcome("online-ewc", **values)
-    total = torch.zeros(learner.network.body.size)
+    network = network_of(learner, data)
+    total = torch.zeros(network.body.size)
     for task, after in enumerate(knowledge):
-        network = learner.network
         head = network.head(task)
         weights = network.body.split(after["parameters/body"]) | network.heads[head].split(
             after[f"parameters/{head}"]
@@ -171,11 +182,12 @@ def test_si_equals_a_slow_reference(optimiser, task_loss_only):
         "training.learning_rate": rates[optimiser],
     }
     config, data, learner = setting("si", **values)
-    knowledge = newborn(learner, chance)
+    state = init(learner)
     total: dict[str, torch.Tensor] = {}
     for task in range(2):
-        phase = Phase(learner, knowledge, [task], data, config.training, chance)
-        twin = Phase(learner, knowledge, [task], data, config.training, chance)
+        phase, twin = (
+            begin_phase(learner, state, [task], data, config.training, generators) for _ in range(2)
+        )
         start = {n: v.clone() for n, v in phase.trained().items()}
         omega = {n: torch.zeros_like(v) for n, v in start.items()}
         while not phase.done:
@@ -183,12 +195,12 @@ def test_si_equals_a_slow_reference(optimiser, task_loss_only):
                 omega[name] += value
             phase.step()
             twin.step()
-        knowledge = phase.finish()
+        state = phase.finish()
         for name, path in omega.items():
             moved = phase.trained()[name] - start[name]
             gain = (path / (moved.square() + 1e-3)).clamp(min=0)
             total[name] = total.get(name, torch.zeros_like(gain)) + gain
-            ours = knowledge.memories["si"][f"importance.{name}"]
+            ours = state.memories["si"][f"importance.{name}"]
             torch.testing.assert_close(ours, total[name], rtol=1e-4, atol=1e-6)
 
 
@@ -199,13 +211,13 @@ def _slow_contribution(phase, twin, task, task_loss_only):
     index = shuffler.take(phase.training.batch_size)
     shuffler.restore(saved)
     active = {n: v.detach().clone().requires_grad_() for n, v in phase.active.items()}
-    network, weights = phase.learner.source.weights(phase.learner.network, {}, active, task)
+    network, weights = phase.learner.source.weights(phase.before.network, {}, active, task)
     batch = phase.data[task].train.batch(index)
     loss = negative_log_likelihood(network(weights, batch, task), batch) / phase.training.batch_size
     if not task_loss_only:
+        step = replace(phase._forward({task: index}), active=active, networks={task: (network, weights)})
         for term in phase.terms.values():
-            extra = term.loss(active, [(network, weights)])
-            loss = loss if extra is None else loss + extra
+            loss = sum(term.losses(step).values(), loss)
     gradients = dict(zip(active, torch.autograd.grad(loss, list(active.values())), strict=True))
     if not task_loss_only:
         norm = torch.stack([g.norm() for g in gradients.values()]).norm()
@@ -225,7 +237,7 @@ def _slow_contribution(phase, twin, task, task_loss_only):
     return {n: -(copies[n].detach() - active[n].detach()) * gradients[n] for n in copies}
 
 
-@pytest.mark.parametrize("cell", ["elman", "lstm", "gru"])
+@pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_the_sub_network_equals_the_masked_full_network(cell, bidirectional):
     """Logits and gradients equal those of the full network with units silenced by zeroed columns."""
@@ -234,7 +246,7 @@ def test_the_sub_network_equals_the_masked_full_network(cell, bidirectional):
     )
     network = Network(architecture, 3, (2, 2))
     source = Masked(fraction=0.5)
-    start, masks = source.start(network, chance)
+    start, masks = source.grow(network, 0, Stock({}, {}), generators)
     start = {name: vector.double() for name, vector in start.items()}
     batch = whole(sequences(Tags(), 5, 6, 3, 2, ragged=True))
     positions = source.active(network, masks, [1])
@@ -269,7 +281,7 @@ def test_the_sub_network_equals_the_masked_full_network(cell, bidirectional):
 def test_masked_units_are_counted_as_in_the_original():
     for units, fraction, silent in ((256, 0.8, 204), (32, 0.6, 19), (32, 0.4, 12), (32, 0.2, 6)):
         network = Network(Recurrent(hidden=(units,)), 3, (2,))
-        _, masks = Masked(fraction=fraction).start(network, chance)
+        _, masks = Masked(fraction=fraction).grow(network, 0, Stock({}, {}), generators)
         assert len(masks["kept.0.recurrent.0"]) == units - silent
 
 
@@ -307,17 +319,16 @@ def test_multitask_has_one_phase_and_learns_all():
 
 def test_early_stopping_restores_the_best_weights():
     stopping = {"training.iterations": 400, "training.patience": 2, "training.learning_rate": 5e-2}
-    config, data, learner = setting("fine-tuning", **stopping)
-    phase = Phase(learner, newborn(learner, chance), [0], data, config.training, chance)
+    phase, learner, data = first_phase("fine-tuning", **stopping)
     while not phase.done:
         phase.step()
     best = max(phase.curve, key=lambda point: (point["val accuracy"], -point["val loss"]))
     assert phase.best is not None
     assert phase.best[0].accuracy == best["val accuracy"]
-    knowledge = phase.finish()
+    state = phase.finish()
     from perdure.learning.evaluate import evaluate
 
-    score = evaluate(*knowledge.weights(learner, 0), data[0].val, 0)
+    score = evaluate(*state.weights(learner, 0), data[0].val, 0)
     assert score.accuracy == pytest.approx(best["val accuracy"])
     assert score.loss == pytest.approx(best["val loss"], rel=1e-5)
 
@@ -378,9 +389,11 @@ def test_the_global_generator_is_never_touched():
 
 
 def test_pack_lists_all_knowledge():
-    _, _, learner = setting("masking+online-ewc")
-    names = set(pack(newborn(learner, chance)))
-    assert {"parameters/body", "parameters/head.0", "buffers/kept.2.recurrent.0"} <= names
+    _, data, learner = setting("masking+online-ewc")
+    assert not pack(init(learner))
+    names = set(pack(grow(learner, init(learner), outputs_of(data), generators)))
+    heads = {f"parameters/head.{task}" for task in range(3)}
+    assert names == {"parameters/body", *heads, *(f"buffers/kept.{task}.recurrent.0" for task in range(3))}
 
 
 def test_the_orthogonal_factor_is_annealed_by_equal_ratios():
@@ -398,14 +411,15 @@ def test_orthogonal_penalty_is_its_formula_and_works():
 
     blocks = weights["recurrent.0.weight_hh"].numpy().reshape(4, 4, 4)
     expected = sum(((b @ b.T - torch.eye(4).numpy()) ** 2).sum() for b in blocks)
-    value = OrthogonalTerm(Orthogonal(strength=3)).loss({}, [(network, weights), (network, weights)])
+    step = Step(0, {}, {}, {}, {0: (network, weights), 1: (network, weights)}, {}, dict)
+    value = OrthogonalTerm(Orthogonal(strength=3)).losses(step)["orthogonal"]
     assert float(value) == pytest.approx(3 * expected)
     matrix = torch.randn(5, 5, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(Deviation.apply, (matrix,))
     strong = {"penalties.orthogonal.strength": 1.0, "training.iterations": 100}
     _, knowledge = outcome("fine-tuning", **strong)
-    _, _, learner = setting("fine-tuning")
-    matrix = learner.network.body.split(knowledge[0]["parameters/body"])["recurrent.0.weight_hh"]
+    _, data, learner = setting("fine-tuning")
+    matrix = network_of(learner, data).body.split(knowledge[0]["parameters/body"])["recurrent.0.weight_hh"]
     assert float((matrix @ matrix.T - torch.eye(10)).square().sum()) < 0.2
 
 
@@ -430,12 +444,12 @@ def test_ragged_data_of_every_kind_is_learnt(kind, method):
             shape = (-1, *[1] * (data.y.ndim - 1))
             y = np.where(kind.asked(data.y), answer.reshape(shape), data.y)  # what is not asked stays so
             parts.append(Data(type(data)(kind, data.x, y, data.lengths)))
-        tasks.append(Splits(f"task {task}", *parts))
-    network = Network(learner.network.architecture, 3, (2, 2))
-    small = replace(learner, network=network)
-    result = learn(small, tasks, config.training, chance, Memory(), RunOptions())
-    assert result.accuracy[0][0] > 85
-    assert result.accuracy[1][1] > 85
+        tasks.append(Splits(f"task {task}", 2, *parts))
+    result = learn(replace(learner, inputs=3), tasks, config.training, generators, Memory(), RunOptions())
+    # 70 % of the way from chance to perfect, which is 50 % of the bits or tags, 0 % of the variance explained.
+    wanted = 70 if kind == Value() else 85
+    assert result.accuracy[0][0] > wanted
+    assert result.accuracy[1][1] > wanted
 
 
 def test_anchors_follow_every_trained_vector():
@@ -498,8 +512,7 @@ def test_a_warm_up_makes_the_first_step_shorter():
     """Adam's first step is the learning rate for each weight; with a warm-up of 10 a tenth of it."""
     moves = []
     for warm_up in (0, 10):
-        config, data, learner = setting("fine-tuning", **{"training.warm_up": warm_up})
-        phase = Phase(learner, newborn(learner, chance), [0], data, config.training, chance)
+        phase, _, _ = first_phase("fine-tuning", **{"training.warm_up": warm_up})
         before = phase.active["body"].detach().clone()
         phase.step()
         moves.append((phase.active["body"].detach() - before).abs().max())

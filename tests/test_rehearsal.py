@@ -13,9 +13,10 @@ from torch.nn import functional
 from helpers import TARGETS, random_weights, sequences, whole
 from perdure.config import build
 from perdure.errors import PerdureError
-from perdure.learning.learner import newborn
-from perdure.learning.phase import Phase, situate
-from perdure.methods import compose, parts_of
+from perdure.learning.engine import begin_phase, outputs_of
+from perdure.learning.learner import grow, init
+from perdure.learning.phase import context_of
+from perdure.methods import METHODS, compose, parts_of
 from perdure.networks import together
 from perdure.networks.batch import Data
 from perdure.networks.bodies.recurrent import Recurrent
@@ -23,17 +24,14 @@ from perdure.networks.network import Network
 from perdure.networks.targets import distillation
 from perdure.networks.variational import prior_matching, reconstruction, sample_latent
 from perdure.randomness import generator
-from perdure.rehearsal.coreset import choose_herding, store, unstore
 from perdure.rehearsal.rehearsal import shares
+from perdure.rehearsal.samples import choose_herding, store, unstore
 from perdure.targets.bits import Bits
 from perdure.targets.label import Label
 from perdure.targets.tags import Tags
 from perdure.targets.value import Value
-from test_learning import outcome, setting
-
-
-def chance(*role):
-    return generator(0, *role)
+from perdure.weights.source import Stock
+from test_learning import first_phase, generators, outcome, setting
 
 
 @pytest.mark.parametrize("kind", TARGETS)
@@ -174,7 +172,7 @@ def test_replay_losses_are_named_and_strength_zero_is_fine_tuning(method):
     assert torch.equal(knowledge[-1]["parameters/body"], other[-1]["parameters/body"])
     named = set(free.curves[-1][-1])
     assert {"loss distillation", "loss reconstruction", "loss prior"} <= named
-    assert ("loss decoder generated" in named) == (method == "hnet+r")
+    assert ("loss decoder regulariser" in named) == (method == "hnet+r")
 
 
 def test_the_decoder_learns_to_reconstruct_and_its_replay_to_mean_something():
@@ -195,31 +193,32 @@ def test_the_decoder_learns_to_reconstruct_and_its_replay_to_mean_something():
 
 @pytest.mark.parametrize("ragged", [False, True])
 def test_replayed_batches_have_the_lengths_of_the_task(ragged):
-    config, data, learner = setting("rtf", **{"rehearsal.hidden": 6})
-    phase = Phase(learner, newborn(learner, chance), [0], data, config.training, chance)
-    memory = phase.replay.finish({})
+    phase, learner, data = first_phase("rtf", **{"rehearsal.hidden": 6})
+    memory = phase.finish().memories["rehearsal"]
     if ragged:
         memory["lengths.0"] = torch.tensor([4, 5, 7], dtype=torch.int32)
-    knowledge = newborn(learner, chance)
-    replay = learner.rehearsal.begin(memory, situate(learner, knowledge, [1], data, chance))
+    state = grow(learner, init(learner), outputs_of(data[:2]), generators)
+    formats = {task: data[task].train.without_samples() for task in range(2)}
+    context = context_of(learner, state, {1: data[1]}, formats, generators)
+    replay = learner.rehearsal.begin(memory, context)
     batch = replay.imagine({0: 60})[0]
     assert set(batch.packing.lengths.tolist()) == ({4, 5, 7} if ragged else {7})
     assert batch.rows.shape == (int(batch.packing.lengths.sum()), 4)
     assert float(batch.rows.min()) >= 0
     assert float(batch.rows.max()) <= 1
-    assert len(learner.network(knowledge.weights(learner, 0)[1], batch, 0)) == 60 * 3
+    assert len(state.network(state.weights(learner, 0)[1], batch, 0)) == 60 * 3
 
 
 @pytest.mark.parametrize("method", ["rtf", "hnet+r"])
 def test_replay_in_one_pass_equals_one_pass_for_each_task(method, monkeypatch):
     config, data, learner = setting(method, **{"rehearsal.hidden": 6, "rehearsal.latent": 3})
-    knowledge = newborn(learner, chance)
+    state = init(learner)
     for task in range(2):
-        knowledge = Phase(learner, knowledge, [task], data, config.training, chance).finish()
+        state = begin_phase(learner, state, [task], data, config.training, generators).finish()
 
     def losses_and_gradients():
-        phase = Phase(learner, knowledge, [2], data, config.training, chance)
-        losses = phase._gradients()
+        phase = begin_phase(learner, state, [2], data, config.training, generators)
+        _, losses = phase._gradients()
         gradients = {name: vector.grad for name, vector in phase.active.items() if vector.grad is not None}
         return {name: float(loss.detach()) for name, loss in losses.items()}, gradients
 
@@ -228,7 +227,7 @@ def test_replay_in_one_pass_equals_one_pass_for_each_task(method, monkeypatch):
     losses, gradients = losses_and_gradients()
     assert joins
     joins.clear()
-    monkeypatch.setattr(together, "_same_body", lambda one, other: False)
+    monkeypatch.setattr(together, "distinct_bodies", list)  # as if no task shared its body
     expected, slopes = losses_and_gradients()
     assert not joins
     assert losses == pytest.approx(expected, rel=1e-5, abs=1e-7)
@@ -238,17 +237,18 @@ def test_replay_in_one_pass_equals_one_pass_for_each_task(method, monkeypatch):
 
 def test_no_dead_outputs():
     """Coreset networks have no latent outputs; generative ones have exactly two for each dimension."""
-    _, _, learner = setting("coresets")
-    assert set(newborn(learner, chance).parameters) == {"body", "head.0", "head.1", "head.2"}
-    _, _, learner = setting("rtf", **{"rehearsal.latent": 5})
-    assert newborn(learner, chance).parameters["latent"].numel() == 2 * 5 * (10 + 1)
+    _, data, learner = setting("coresets")
+    everything = grow(learner, init(learner), outputs_of(data), generators)
+    assert set(everything.parameters) == {"body", "head.0", "head.1", "head.2"}
+    phase, _, _ = first_phase("rtf", **{"rehearsal.latent": 5})
+    assert phase.before.parameters["latent"].numel() == 2 * 5 * (10 + 1)
 
 
 def test_counts_of_generative_replay_are_the_originals():
     """Decoder Elman 13 -> 256 -> 8 for the Copy Task, and the widened encoder."""
     config = build("permuted-copy", "rtf", scale="paper")
     network = Network(config.network, 8, (7,) * 5)
-    vectors = config.rehearsal.start(network, chance)
+    vectors, _ = config.rehearsal.grow(network, 0, Stock({}, {}), generators)
     decoder = sum(v.numel() for n, v in vectors.items() if n.startswith("decoder."))
     assert decoder == 137_224
     assert network.layout.size + vectors["latent"].numel() == 146_995
@@ -265,11 +265,11 @@ def test_counts_of_generative_replay_are_the_originals():
 )
 def test_combinations_without_meaning_are_refused(name, message):
     with pytest.raises(PerdureError, match=message):
-        compose(name)
+        build("permuted-copy", name)
 
 
 def test_hnet_plus_r_is_one_method():
-    assert parts_of("hnet+r") == ["hnet+r"]
-    assert parts_of("hnet+r+si") == ["hnet+r", "si"]
-    assert parts_of("hnet+rtf") == ["hnet", "rtf"]
-    assert compose("hnet+coresets").rehearsal == "coreset"
+    assert parts_of("hnet+r", METHODS) == ["hnet+r"]
+    assert parts_of("hnet+r+si", METHODS) == ["hnet+r", "si"]
+    assert parts_of("hnet+rtf", METHODS) == ["hnet", "rtf"]
+    assert compose("hnet+coresets", METHODS).rehearsal == "coreset"
