@@ -11,8 +11,8 @@ from perdure import config as configs
 from perdure.config import build, from_json, option_names, preset, sections
 from perdure.errors import PerdureError
 from perdure.methods import COMBINATIONS, METHODS, compose
-from perdure.presets import SCALES, flat_presets, preset_sources, read_presets
-from perdure.registry import KINDS, methods, pieces
+from perdure.presets import SCALES, preset_sources, read_presets
+from perdure.registry import pieces
 from perdure.rehearsal.generative import Generative
 
 BENCHMARKS = sorted(pieces("benchmarks"))
@@ -30,7 +30,7 @@ def test_every_preset_builds_and_survives_json(benchmark, method, scale):
 
 def test_preset_files_name_only_what_exists():
     """A misspelt option in a preset would silently do nothing; here it is an error."""
-    from perdure.config import _flat, option_names, sections
+    from perdure.config import _flat
 
     for benchmark in BENCHMARKS:
         for method, scales in read_presets(benchmark).items():
