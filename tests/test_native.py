@@ -14,7 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.errors import PerdureError
-from perdure.networks.cells import CELLS
+from perdure.networks.cells.elman import Elman
+from perdure.networks.cells.gru import GRU
+from perdure.networks.cells.lstm import LSTM
 from perdure.networks.native import build, library
 from perdure.networks.native.library import LEVELS, VARIABLE, describe
 from perdure.networks.native.products import add_squares, gradient, linear, linear_back, recurrent_gradient
@@ -24,6 +26,7 @@ from perdure.networks.packing import pack_lengths
 if describe().startswith("python") and os.environ.get(VARIABLE) != "python":
     pytest.skip(f"there are no native kernels here: {describe()}", allow_module_level=True)
 
+CELLS = {"elman": Elman, "lstm": LSTM, "gru": GRU}
 GATES = {"elman": 1, "lstm": 4, "gru": 3}
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5}
 widths = st.one_of(st.integers(1, 40), st.sampled_from([48, 52, 63, 64, 65, 100, 128, 255, 256, 257, 300]))

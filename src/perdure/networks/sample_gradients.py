@@ -16,6 +16,7 @@ from torch import Tensor
 
 from perdure.networks.batch import Batch, Data
 from perdure.networks.layout import Weights
+from perdure.networks.native.products import add_squares
 from perdure.networks.network import Network
 from perdure.networks.tape import AffineMap, Entry, Tape
 
@@ -91,6 +92,12 @@ def _add(totals: Weights, entry: Entry, delta: Tensor, measure: Measure) -> None
         for bias in entry.biases:
             totals[bias] += sizes.sum(0)
         return
+    if measure == "square":
+        of_biases = torch.zeros(delta.shape[1], dtype=torch.float64)
+        if add_squares(totals[entry.weight], of_biases, delta, inputs, packing):
+            for bias in entry.biases:
+                totals[bias] += of_biases
+            return
     deltas, activities = packing.unpack(delta), packing.unpack(inputs)
     for bias in entry.biases:
         totals[bias] += _measured(deltas.sum(1), measure).sum(0)

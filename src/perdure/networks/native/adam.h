@@ -11,19 +11,19 @@
 #else
 #define ROOT sqrtf
 #endif
-#define LANES 8
+#define PARTS 8
 
-/* Sum of squares in double precision; lane by lane, so that the order does not depend on the instructions. */
+/* Sum of squares in double precision; part by part, so that the order does not depend on the instructions. */
 static double sum_of_squares(int64_t count, const real *values) {
-    double lanes[LANES] = {0};
+    double parts[PARTS] = {0};
     int64_t i = 0;
-    for (; i + LANES <= count; i += LANES)
-        for (int lane = 0; lane < LANES; lane++) {
-            const double value = (double)values[i + lane];
-            lanes[lane] += value * value;
+    for (; i + PARTS <= count; i += PARTS)
+        for (int part = 0; part < PARTS; part++) {
+            const double value = (double)values[i + part];
+            parts[part] += value * value;
         }
-    for (int lane = 0; i < count; i++, lane++) lanes[lane] += (double)values[i] * (double)values[i];
-    return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+    for (int part = 0; i < count; i++, part++) parts[part] += (double)values[i] * (double)values[i];
+    return ((parts[0] + parts[1]) + (parts[2] + parts[3])) + ((parts[4] + parts[5]) + (parts[6] + parts[7]));
 }
 
 /* m <- m + (1 - beta1)(g - m), v <- beta2 v + (1 - beta2) g^2, psi <- psi - rate m / (sqrt(v) / root + epsilon).
