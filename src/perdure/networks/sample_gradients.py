@@ -84,27 +84,29 @@ def _add(totals: Weights, entry: Entry, delta: Tensor, measure: Measure) -> None
     if not isinstance(entry, AffineMap):
         totals[entry.weight] += _measured(entry.packing.unpack(delta).sum(1), measure).sum(0)
         return
-    packing, inputs = entry.packing, entry.inputs.detach()
-    if packing.steps == 1:
+    inputs, of_biases = entry.inputs.detach(), torch.zeros(delta.shape[1], dtype=torch.float64)
+    of_biases = of_biases.to(delta.device)
+    if entry.packing.steps == 1:
         # One step each: |delta a^T|^p = |delta|^p (|a|^p)^T, a single matrix product.
         sizes = _measured(delta, measure)
         totals[entry.weight] += sizes.t() @ _measured(inputs, measure)
-        for bias in entry.biases:
-            totals[bias] += sizes.sum(0)
-        return
-    if measure == "square":
-        of_biases = torch.zeros(delta.shape[1], dtype=torch.float64)
-        if add_squares(totals[entry.weight], of_biases, delta, inputs, packing):
-            for bias in entry.biases:
-                totals[bias] += of_biases
-            return
-    deltas, activities = packing.unpack(delta), packing.unpack(inputs)
+        of_biases += sizes.sum(0)
+    elif measure == "absolute" or not add_squares(
+        totals[entry.weight], of_biases, delta, inputs, entry.packing
+    ):
+        deltas, activities = entry.packing.unpack(delta), entry.packing.unpack(inputs)
+        of_biases += _measured(deltas.sum(1), measure).sum(0)
+        totals[entry.weight] += _summed_products(deltas, activities, entry.packing.lengths, measure)
     for bias in entry.biases:
-        totals[bias] += _measured(deltas.sum(1), measure).sum(0)
-    total = torch.zeros_like(totals[entry.weight], dtype=delta.dtype)
+        totals[bias] += of_biases
+
+
+def _summed_products(deltas: Tensor, activities: Tensor, lengths: Tensor, measure: Measure) -> Tensor:
+    """sum_n |sum_t delta_nt a_nt^T|^p [G, F] from padded deltas [N, T, G] and activities [N, T, F]."""
+    total = deltas.new_zeros(deltas.shape[2], activities.shape[2])
     width = max(1, min(len(deltas), BLOCK // total.numel()))
-    buffer = delta.new_empty(width, *total.shape)  # used again and again, so that it stays in the cache
-    for block, steps in _blocks(packing.lengths, width):
+    buffer = deltas.new_empty(width, *total.shape)  # used again and again, so that it stays in the cache
+    for block, steps in _blocks(lengths, width):
         gradients = buffer[: block.stop - block.start]
         torch.bmm(deltas[block, :steps].transpose(1, 2), activities[block, :steps], out=gradients)
         if measure == "absolute":
@@ -114,7 +116,7 @@ def _add(totals: Weights, entry: Entry, delta: Tensor, measure: Measure) -> None
         else:
             for gradient in gradients:
                 total.addcmul_(gradient, gradient)
-    totals[entry.weight] += total
+    return total
 
 
 def _measured(gradients: Tensor, measure: Measure) -> Tensor:
