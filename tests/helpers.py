@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from perdure.benchmarks.task import Sequences
 from perdure.networks.batch import Batch, Data
+from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.initialise import initialise
 from perdure.networks.layout import Weights
-from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.network import Network
 from perdure.randomness import generator
 from perdure.registry import pieces

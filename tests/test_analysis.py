@@ -29,8 +29,8 @@ from perdure.analysis.subspaces import principal_angles, readout_basis, similari
 from perdure.analysis.theory import random_orthogonal
 from perdure.benchmarks.task import Sequences
 from perdure.errors import PerdureError
-from perdure.networks.fisher import fisher
 from perdure.networks.bodies.recurrent import Recurrent
+from perdure.networks.fisher import fisher
 from perdure.networks.network import Network
 from perdure.randomness import generator
 from perdure.targets.bits import Bits
@@ -61,11 +61,13 @@ def oracle_states(network, weights, x, layer):
     ragged=st.booleans(),
     layer=st.sampled_from([0, -1]),
 )
-def test_states_equal_torch_nn(
-    cell, hidden, bidirectional, input_layers, output_layers, kind, ragged, layer
-):
+def test_states_equal_torch_nn(cell, hidden, bidirectional, input_layers, output_layers, kind, ragged, layer):
     architecture = Recurrent(
-        cell=cell, hidden=hidden, bidirectional=bidirectional, input_layers=input_layers, output_layers=output_layers
+        cell=cell,
+        hidden=hidden,
+        bidirectional=bidirectional,
+        input_layers=input_layers,
+        output_layers=output_layers,
     )
     network = Network(architecture, 3, (2, 2))
     data = sequences(kind, 7, 5, 3, 2, ragged=ragged, seed=len(hidden))

@@ -24,8 +24,8 @@ from perdure.errors import PerdureError
 from perdure.experiment import run
 from perdure.learning.evaluate import evaluate
 from perdure.networks.batch import Data
-from perdure.networks.fisher import fisher
 from perdure.networks.bodies.recurrent import Recurrent
+from perdure.networks.fisher import fisher
 from perdure.networks.network import Network
 from perdure.randomness import generator
 from perdure.storage.store import RunFolder

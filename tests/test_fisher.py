@@ -14,8 +14,8 @@ from torch.nn import functional
 
 from helpers import CELLS, TARGETS, oracle_logits, random_weights, sequences, whole
 from perdure.errors import PerdureError
-from perdure.networks.fisher import fisher
 from perdure.networks.bodies.recurrent import Recurrent
+from perdure.networks.fisher import fisher
 from perdure.networks.network import Network
 from perdure.networks.targets import draw
 from perdure.randomness import generator

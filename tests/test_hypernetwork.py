@@ -241,7 +241,9 @@ def test_the_penalty_is_its_formula():
 def test_beta_may_grow_within_a_task():
     """From `first` to `strength` by equal ratios, on the same weights: 2, then 2 * 9^(1/2), then 18."""
     growing = {"first": 2.0, "strength": 18.0, "anneal": 2}
-    phase = phase_after_one_task(**{f"penalties.hnet-regulariser.{name}": value for name, value in growing.items()})
+    phase = phase_after_one_task(
+        **{f"penalties.hnet-regulariser.{name}": value for name, value in growing.items()}
+    )
     with torch.no_grad():
         phase.active["theta"].add_(0.1)
     losses = [penalty_of(phase, number).item() for number in range(4)]

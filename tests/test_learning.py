@@ -20,8 +20,8 @@ from perdure.learning.sampling import Mixture, Shuffler
 from perdure.learning.splits import Splits
 from perdure.learning.training import Training
 from perdure.networks.batch import Data
-from perdure.networks.fisher import fisher
 from perdure.networks.bodies.recurrent import Recurrent
+from perdure.networks.fisher import fisher
 from perdure.networks.network import Network
 from perdure.networks.targets import negative_log_likelihood
 from perdure.randomness import generator

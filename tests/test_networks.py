@@ -11,8 +11,8 @@ from torch.nn import functional
 
 from helpers import CELLS, TARGETS, by_sequence, oracle_answers, random_weights, sequences, whole
 from perdure.errors import PerdureError
-from perdure.networks.initialise import initialise
 from perdure.networks.bodies.recurrent import Recurrent
+from perdure.networks.initialise import initialise
 from perdure.networks.network import Network
 from perdure.networks.packing import pack_lengths
 from perdure.networks.tape import Tape
