@@ -11,8 +11,9 @@ from perdure import config as configs
 from perdure.config import build, from_json, option_names, preset, sections
 from perdure.errors import PerdureError
 from perdure.methods import COMBINATIONS, METHODS, compose
+from perdure.networks.cells.lstm import LSTM
 from perdure.presets import SCALES, preset_sources, read_presets
-from perdure.registry import pieces
+from perdure.registry import KINDS, methods, pieces
 from perdure.rehearsal.generative import Generative
 
 BENCHMARKS = sorted(pieces("benchmarks"))
@@ -30,7 +31,7 @@ def test_every_preset_builds_and_survives_json(benchmark, method, scale):
 
 def test_preset_files_name_only_what_exists():
     """A misspelt option in a preset would silently do nothing; here it is an error."""
-    from perdure.config import _flat
+    from perdure.presets import _flat
 
     for benchmark in BENCHMARKS:
         for method, scales in read_presets(benchmark).items():
@@ -85,7 +86,11 @@ CALLS = [
     (
         "hnet",
         {},
-        {"penalties.hnet-regulariser.strength": 10, "weights.chunk": 2500, "training.learning_rate": 5e-4},
+        {
+            "penalties.hnet-regulariser.strength": 10,
+            "weights.chunk": 2500,
+            "training.learning_rate": 5e-4,
+        },
     ),
     ("si", {}, {"penalties.si.strength": 0.01, "penalties.orthogonal.strength": 1, "training.clip": 1}),
     ("masking", {}, {"weights.fraction": 0.8, "training.clip": 100, "penalties.orthogonal.strength": 0}),
@@ -158,29 +163,30 @@ def test_hashes_differ_where_configs_do():
         ("masking+from-scratch", "two sources of weights"),
         ("from-scratch+si", "nothing to protect"),
         ("multitask+si", "no old task"),
+        ("multitask+hnet", "no old task"),
+        ("hnet+online-ewc", "a hypernetwork makes them"),
         ("", "Unknown method"),
+        ("si+", "Unknown method ''"),
     ],
 )
 def test_combinations_without_meaning_are_refused(name, message):
-    with pytest.raises(PerdureError, match=message):
-        compose(name)
+    with pytest.raises(PerdureError, match=message) as caught:
+        build("permuted-copy", name)
+    assert "\n" not in str(caught.value)
 
 
 def test_combinations_merge():
-    method = compose("masking+si+online-ewc")
+    method = compose("masking+si+online-ewc", methods())
     assert (method.weights, method.penalties) == ("masked", ("si", "online-ewc"))
 
 
-@pytest.mark.parametrize(
-    ("package", "base"),
-    [("perdure.penalties", Penalty), ("perdure.weights", WeightSource), ("perdure.rehearsal", Rehearsal)],
-)
-def test_every_piece_explains_itself(package, base):
-    pieces: dict[str, type[Piece]] = discover(package, base)
-    assert pieces
-    for name, kind in pieces.items():
-        assert (kind.__doc__ or "").strip()
-        for field, about in kind.model_fields.items():
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_piece_explains_itself(kind):
+    found = pieces(kind)
+    assert found
+    for name, piece in found.items():
+        assert (piece.__doc__ or "").strip()
+        for field, about in piece.model_fields.items():
             assert about.description, f"{name}.{field} has no help text"
 
 
@@ -189,7 +195,10 @@ def test_every_piece_explains_itself(package, base):
     [
         ({"network.hidden": 0}, "network.hidden"),
         ({"network.hidden": "12,-3"}, "network.hidden"),
-        ({"network.cell": "lstn"}, "network.cell"),
+        ({"network.cell": "lstn"}, "network.cell: .* did you mean 'lstm'"),
+        ({"network.body": "recurent"}, "network.body: .* did you mean 'recurrent'"),
+        ({"network.cell": "lstm", "network.cell.forget_offset": "much"}, "network.cell.forget_offset"),
+        ({"network.cell.forget_offset": 2}, "Unknown option 'network.cell.forget_offset'"),
         ({"training.learning_rate": "fast"}, "training.learning_rate"),
         ({"training.learning_rate": "nan"}, "training.learning_rate"),
         ({"training.optimiser": "Muon"}, "offered are Adam"),
@@ -210,7 +219,7 @@ def test_faulty_seed_and_scale():
         build("copy", "si", scale="lapto")
 
 
-def test_a_piece_that_computes_anew_spares_the_records_of_others(monkeypatch):
+def test_a_piece_that_computes_otherwise_spares_the_records_of_others(monkeypatch):
     """Raising the revision of generative replay changes the hashes of rtf and hnet+r, and of nothing else."""
     methods = ("fine-tuning", "coresets", "rtf", "hnet+r")
     before = {method: build("permuted-copy", method) for method in methods}
@@ -218,7 +227,7 @@ def test_a_piece_that_computes_anew_spares_the_records_of_others(monkeypatch):
     monkeypatch.setattr(Generative, "revision", Generative.revision + 1)
     after = {method: build("permuted-copy", method).hash for method in methods}
     assert [method for method in methods if after[method] != hashes[method]] == ["rtf", "hnet+r"]
-    with pytest.raises(PerdureError, match="run it anew"):
+    with pytest.raises(PerdureError, match="run it again"):
         from_json(before["rtf"].json)
 
 
@@ -231,3 +240,18 @@ def test_options_that_came_later_leave_old_records_alone(monkeypatch):
     monkeypatch.setattr(configs, "preset", lambda *arguments: {"training.warm_up": 50})
     assert build("permuted-copy", "si").training.warm_up == 50
     assert from_json(plain.json).training.warm_up == 0
+
+
+def test_options_of_a_cell_are_written_in_several_ways():
+    ways = [
+        {"network.cell": "lstm", "network.cell.forget_offset": "2"},
+        {"network.cell": {"name": "lstm", "forget_offset": 2}},
+        {"network.cell": LSTM(forget_offset=2)},
+    ]
+    configs = [build("permuted-copy", "rtf", **values) for values in ways]
+    assert len({config.hash for config in configs}) == 1
+    assert configs[0].network.cell == LSTM(forget_offset=2)
+    assert from_json(configs[0].json) == configs[1] == configs[2]
+    plain = build("permuted-copy", "rtf", **{"network.cell": "lstm"})
+    assert plain.json["network"]["cell"] == "lstm"
+    assert plain.hash != configs[0].hash

@@ -136,7 +136,7 @@ def _sections(benchmark: str, method: str, given: tuple[tuple[str, str], ...], c
     parts, chosen = compose(method, methods()), dict(given)
     found: Sections = {
         "benchmark": find("benchmarks", benchmark),
-        "network": find("bodies", chosen.get(BODY, DEFAULT_BODY)),
+        "network": _chosen_class("bodies", BODY, chosen.get(BODY, DEFAULT_BODY)),
         "weights": find("weights", parts.weights),
         **{f"penalties.{name}": find("penalties", name) for name in (*ALWAYS, *parts.penalties)},
         **({} if parts.rehearsal is None else {"rehearsal": find("rehearsal", parts.rehearsal)}),
@@ -144,13 +144,21 @@ def _sections(benchmark: str, method: str, given: tuple[tuple[str, str], ...], c
     }
     _check_combination(parts, found)
     inner = {
-        f"{section}.{name}": find(choice.kind, chosen.get(f"{section}.{name}", field.default))
+        (option := f"{section}.{name}"): _chosen_class(choice.kind, option, chosen.get(option, field.default))
         for section, kind in found.items()
         for name, field in kind.model_fields.items()
         for choice in field.metadata
         if isinstance(choice, Choice)
     }
     return inner | found
+
+
+def _chosen_class(kind: str, option: str, name: str) -> type[Piece]:
+    """The class that an option names; a fault names the option too."""
+    try:
+        return find(kind, name)
+    except PerdureError as error:
+        raise PerdureError(f"{option}: {error}") from None
 
 
 def _check_combination(method: Method, found: Sections) -> None:
@@ -179,9 +187,8 @@ def build(benchmark: str, method: str, *, scale: str = "laptop", seed: int = 0, 
     if not isinstance(seed, int) or seed < 0:
         raise PerdureError(f"seed: must be a whole number, at least 0 (given: {seed!r}).")
     values: Values = {name.replace("__", "."): value for name, value in given.items()}
-    return _assembled(
-        benchmark, canonical(method, methods()), seed, preset(benchmark, method, scale, values) | values
-    )
+    method = canonical(method, methods())
+    return _assembled(benchmark, method, seed, preset(benchmark, method, scale, values) | values)
 
 
 def _assembled(benchmark: str, method: str, seed: int, values: Values) -> Config:
@@ -277,6 +284,8 @@ def preset(benchmark: str, method: str, scale: str, given: Values) -> Values:
 
 def _typed(kinds: Mapping[str, type[Options]], name: str, value: object) -> object:
     """A value, perhaps still text from the command line, as its option understands it."""
+    if name in CHOOSING:
+        return _name_of(value)
     section, _, field = name.rpartition(".")
     if section not in kinds or field not in kinds[section].model_fields:
         return value
