@@ -13,7 +13,7 @@ help:
 	@echo "make strokes MNIST=DIR   set up, make the pen strokes from MNIST's files and compare them with ours"
 	@echo "make clean   remove the virtual environment and caches (records in runs/ stay)"
 
-$(VENV)/ready: pyproject.toml constraints.txt
+$(VENV)/ready: pyproject.toml constraints.txt hatch_build.py $(wildcard src/perdure/networks/native/*.[ch])
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@

@@ -46,11 +46,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
         print(USAGE, end="")
         return 0
-    if words[0] == "--version":
-        from importlib.metadata import version
-
-        print(f"perdure {version('perdure')}")
-        return 0
     try:
         return _command(words[0], words[1:])
     except Interrupted as stop:
@@ -74,6 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _command(name: str, words: list[str]) -> int:
     """Hand over to the command's module, which is imported only now."""
+    if name == "--version":
+        return _version()
     if name not in COMMANDS:
         raise unknown("command", name, COMMANDS)
     from perdure.commands.arguments import load_plugins
@@ -82,6 +79,16 @@ def _command(name: str, words: list[str]) -> int:
     module = importlib.import_module(f"perdure.commands.{COMMANDS[name]}")
     code: int = getattr(module, COMMANDS[name])(words)
     return code
+
+
+def _version() -> int:
+    """The version, and which kernels would run here."""
+    from importlib.metadata import version
+
+    from perdure.networks.native.library import describe
+
+    print(f"perdure {version('perdure')} (kernels: {describe()})")
+    return 0
 
 
 if __name__ == "__main__":

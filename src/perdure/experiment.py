@@ -16,6 +16,7 @@ from perdure.learning.engine import RunOptions, learn
 from perdure.learning.learner import Learner
 from perdure.learning.splits import Splits
 from perdure.networks.batch import Data
+from perdure.networks.native.library import describe
 from perdure.networks.network import Network
 from perdure.randomness import generator
 from perdure.storage.record import Record, make_record
@@ -72,7 +73,7 @@ def _carry_out(
     options.tell(f"{len(tasks)} tasks, {samples} training samples each")
     data, generators = on_device(tasks, options.device), generators_of(config)
     results = learn(learner, data, config.training, generators, folder, options)
-    machine = {"device": options.device, "threads": str(options.threads)}
+    machine = {"device": options.device, "threads": str(options.threads), "kernels": describe()}
     record = make_record(config, tasks, results, machine)
     folder.publish(record)
     return record

@@ -10,16 +10,19 @@ import ctypes
 import os
 from collections.abc import Callable
 from functools import lru_cache
-
-import torch
+from typing import TYPE_CHECKING
 
 from perdure.errors import PerdureError, unknown
 from perdure.networks.native import build
 from perdure.networks.native.build import LEVELS, LIBRARY, fingerprint
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 VARIABLE = "PERDURE_KERNELS"
 CHOICES = ("python", "native", *LEVELS)
-PRECISION = {torch.float32: "f32", torch.float64: "f64"}
+PRECISION = {"torch.float32": "f32", "torch.float64": "f64"}
+"""How functions of each precision are named; by the precision's own name, so that torch need not be loaded."""
 
 Function = Callable[..., int]
 """A C function of addresses and sizes; 1 if all went well, 0 if memory ran out."""
@@ -51,21 +54,21 @@ def describe() -> str:
     return f"python ({why})" if level is None else f"native {level}"
 
 
-def available(tensor: torch.Tensor) -> bool:
+def available(tensor: Tensor) -> bool:
     """Whether the library runs for tensors like this one."""
-    return tensor.device.type == "cpu" and tensor.dtype in PRECISION and _chosen(_asked())[0] is not None
+    return tensor.device.type == "cpu" and str(tensor.dtype) in PRECISION and _chosen(_asked())[0] is not None
 
 
 def _asked() -> str:
     return os.environ.get(VARIABLE, "")
 
 
-def function(name: str, tensor: torch.Tensor) -> Function | None:
+def function(name: str, tensor: Tensor) -> Function | None:
     """A function of the library for tensors like this one; None where Python's sweeps are to run."""
-    if tensor.device.type != "cpu" or tensor.dtype not in PRECISION:
+    if tensor.device.type != "cpu" or str(tensor.dtype) not in PRECISION:
         return None
     level, _ = _chosen(_asked())
-    return None if level is None else _function(name, level, PRECISION[tensor.dtype])
+    return None if level is None else _function(name, level, PRECISION[str(tensor.dtype)])
 
 
 @lru_cache
