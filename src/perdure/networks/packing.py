@@ -18,18 +18,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 
-class Way(NamedTuple):
+class Way:
     """A sweep as the compiled library reads it: rows per step, and (step, previous, carried) of each move."""
 
-    steps: int
-    sizes: NDArray[np.int64]
-    moves: NDArray[np.int64]
-    rows: int
-
-    @property
-    def addresses(self) -> tuple[int, int, int]:
-        """Number of steps, and where both arrays lie."""
-        return self.steps, self.sizes.ctypes.data, self.moves.ctypes.data
+    def __init__(self, sizes: NDArray[np.int64], moves: NDArray[np.int64]) -> None:
+        """Arrays [T] and [T, 3]; they must stay as they are."""
+        self.sizes, self.moves = sizes, moves
+        self.rows = int(sizes.sum())
+        self.addresses = len(sizes), sizes.ctypes.data, moves.ctypes.data
+        """Number of steps, and where both arrays are in memory."""
 
 
 class Move(NamedTuple):
@@ -74,7 +71,7 @@ class Sweep:
         else:
             moves[:, 0], moves[:, 1] = steps, np.maximum(steps - 1, 0)
             moves[0, 2], moves[1:, 2] = 0, sizes[1:]
-        return Way(len(sizes), sizes, moves, int(sizes.sum()))
+        return Way(sizes, moves)
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def recurrent_gradient(delta: Tensor, states: Tensor, sweep: Sweep) -> Tensor | 
 @lru_cache(maxsize=1024)
 def _one_step(rows: int) -> Way:
     """A single move in which every row goes on from the row of the same number."""
-    return Way(1, np.array([rows]), np.array([[0, 0, rows]]), rows)
+    return Way(np.array([rows]), np.array([[0, 0, rows]]))
 
 
 def _outer(delta: Tensor, inputs: Tensor, way: Way) -> Tensor | None:
