@@ -75,7 +75,7 @@ def _setting(config: Config) -> str:
 
 
 def _measured(config: Config, device: str) -> float:
-    """Seconds of all iterations of all phases, if each takes as long as the first few."""
+    """Seconds of all iterations of all tasks, if each takes as long as the first few."""
     tasks, learner = assemble(config)
     data, generators = on_device(tasks, device), generators_of(config)
     phases = learner.phases(len(data))
@@ -86,4 +86,4 @@ def _measured(config: Config, device: str) -> float:
             begun = time.perf_counter()
             phase.step()
             times.append(time.perf_counter() - begun)
-    return statistics.median(times[1:]) * config.training.iterations * len(phases)
+    return statistics.median(times[1:]) * config.training.iterations * len(data)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 VARIABLE = "PERDURE_KERNELS"
 CHOICES = ("python", "native", *LEVELS)
 PRECISION = {"torch.float32": "f32", "torch.float64": "f64"}
-"""How the functions of each precision end; keyed by the name of the precision to spare the import of torch."""
+"""How functions of each precision end; by the name of the precision, to spare the import of torch."""
 
 Function = Callable[..., int]
 """A C function of addresses and sizes; 1 if all went well, 0 if memory ran out."""
