@@ -13,17 +13,20 @@ import pytest
 import torch
 from torch import Tensor
 
-from helpers import sequences
+from helpers import TARGETS, sequences
 from perdure.alignment import aligned
 from perdure.benchmarks.sources import cache
-from perdure.benchmarks.task import Kind, Sequences
+from perdure.benchmarks.task import Sequences
 from perdure.errors import Interrupted
 from perdure.experiment import assemble, generators_of, on_device
 from perdure.files import read_tensors, write_tensors
 from perdure.learning.engine import RunOptions, learn
 from perdure.learning.optimiser import OPTIMISERS
 from perdure.networks.batch import Data
-from perdure.rehearsal.coreset import store, unstore
+from perdure.rehearsal.samples import store, unstore
+from perdure.targets.label import Label
+from perdure.targets.tags import Tags
+from perdure.targets.target import Target
 from resuming import EVERY, smallest
 
 
@@ -63,19 +66,19 @@ def test_what_is_aligned_is_not_copied():
     assert torch.equal(aligned(moved), made)
 
 
-def ragged(kind: Kind) -> Sequences:
+def ragged(kind: Target) -> Sequences:
     """Numbers of the precision in which they are read, so that nothing is converted by the way."""
     data = sequences(kind, 9, 5, 3, 4, ragged=True)
     return Sequences(kind, *(misplaced(part) for part in (data.x.astype(np.float32), data.y, data.lengths)))
 
 
 def variants() -> dict[str, Sequences]:
-    plain = ragged(Kind.TAGS)
+    plain = ragged(Tags())
     table = misplaced(np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32))
     rows = misplaced(np.random.default_rng(0).integers(0, 7, (9, 5)))
     scaling = (misplaced(np.zeros(3, np.float32)), misplaced(np.ones(3, np.float32)))
     words, scaled = replace(plain, x=rows, table=table), replace(plain, scaling=scaling)
-    return {kind: ragged(kind) for kind in Kind} | {"words": words, "scaled": scaled}
+    return {kind.name: ragged(kind) for kind in TARGETS} | {"words": words, "scaled": scaled}
 
 
 @pytest.mark.parametrize("variant", variants())
@@ -106,7 +109,7 @@ def test_stored_samples(variant, packed):
 
 
 def test_other_sequences_of_the_same_kind():
-    data = Data(ragged(Kind.LABEL))
+    data = Data(ragged(Label()))
     other = data.having(*(elsewhere(part) for part in (data.x, data.y, data.lengths)))
     assert len(tensors_in(other)) == 3
     assert_aligned(tensors_in(other))
@@ -126,15 +129,15 @@ def test_files(tmp_path):
 def test_caches(tmp_path, monkeypatch):
     """What numpy reads from a cache lies where numpy likes; a run's data do not."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    given = ragged(Kind.LABEL)
+    given = ragged(Label())
     arrays = {name: getattr(given, name) for name in ("x", "y", "lengths")}
     for _ in range(2):
         found = cache.kept("made", {"number": 1}, lambda: arrays)
-        assert_aligned(tensors_in(Data(Sequences(Kind.LABEL, **found))))
+        assert_aligned(tensors_in(Data(Sequences(Label(), **found))))
 
 
 class Elsewhere:
-    """A keeper that hands out misplaced tensors, and notes what a run holds when it saves itself."""
+    """A store that hands out misplaced tensors, and notes what a run holds when it saves itself."""
 
     def __init__(self) -> None:
         self.checkpoint = None
@@ -149,7 +152,7 @@ class Elsewhere:
     def save(self, tensors, facts) -> None:
         self.held = tensors
         copies = {name: tensor.clone() for name, tensor in tensors.items()}
-        self.checkpoint = copies, facts | {"outcome": dict(facts["outcome"])}
+        self.checkpoint = copies, facts | {"results": dict(facts["results"])}
 
     def keep(self, phase, tensors) -> None:
         self.held = tensors
@@ -162,20 +165,25 @@ CHECKPOINTS += [("fine-tuning", {"training.patience": 1, "training.validate_ever
 
 @pytest.mark.parametrize(("method", "values"), CHECKPOINTS, ids=lambda part: str(part))
 def test_checkpoints(method, values):
-    """Knowledge, the optimiser's state, the best weights so far, the state of penalties and rehearsal."""
+    """The learner's state, the optimiser's, the best weights so far, the state of penalties and rehearsal."""
     config = smallest(method, 2, **values)
     tasks, learner = assemble(config)
-    keeper = Elsewhere()
+    folder = Elsewhere()
     again = 0
     for _ in range(20):
         try:
             data = on_device(tasks, "cpu")
             learn(
-                learner, data, config.training, generators_of(config), keeper, RunOptions(stop=lambda: True)
+                learner,
+                data,
+                config.training,
+                generators_of(config),
+                folder,
+                RunOptions(stop=lambda: True),
             )
             break
         except Interrupted:
             again += 1
-            assert_aligned(keeper.held)
+            assert_aligned(folder.held)
     assert again > 3
-    assert_aligned(keeper.held)
+    assert_aligned(folder.held)

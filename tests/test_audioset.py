@@ -25,6 +25,7 @@ from perdure.benchmarks.task import Sequences, Task, check_tasks
 from perdure.config import build
 from perdure.errors import PerdureError
 from perdure.networks.batch import Data
+from perdure.networks.cells.lstm import LSTM
 from perdure.rehearsal.coreset import store, unstore
 from perdure.targets.label import Label
 
@@ -712,7 +713,7 @@ CALLS = [
     ("multitask", {}, {"batch_size": 64, "iterations": 50_000, "learning_rate": 1e-4, "clip": 1}, None),
     ("from-scratch", {}, {"batch_size": 128, "iterations": 25_000, "learning_rate": 1e-3, "clip": 1}, None),
     ("fine-tuning", {}, {"iterations": 50_000, "learning_rate": 1e-5, "clip": None}, ("orthogonal", 0.1)),
-    ("hnet", {}, {"batch_size": 128, "iterations": 15_000, "weight_decay": 0.01}, ("generated", 1)),
+    ("hnet", {}, {"batch_size": 128, "iterations": 15_000, "weight_decay": 0.01}, ("hnet-regulariser", 1)),
     ("online-ewc", {}, {"batch_size": 128, "learning_rate": 1e-4, "clip": None}, ("online-ewc", 100)),
     ("online-ewc", {"network.task_identity": True}, {"batch_size": 64, "clip": 1}, ("online-ewc", 10)),
     ("si", {}, {"batch_size": 64, "iterations": 25_000, "clip": None}, ("si", 1)),
@@ -727,7 +728,7 @@ CALLS = [
 @pytest.mark.parametrize(("method", "given_values", "training", "penalty"), CALLS)
 def test_paper_scale_has_the_published_values(method, given_values, training, penalty):
     config = build("audioset", method, scale="paper", **given_values)
-    assert (config.network.cell, config.network.hidden) == ("lstm", (32,))
+    assert (config.network.cell, config.network.hidden) == (LSTM(), (32,))
     assert (config.benchmark.subset, config.benchmark.scaling) == ("full", "raw")
     for name, value in training.items():
         assert getattr(config.training, name) == value, name

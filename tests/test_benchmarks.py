@@ -8,9 +8,10 @@ import pytest
 from perdure.benchmarks.arrays import save_tasks
 from perdure.benchmarks.copy import Copy, PaddedCopy, PatternManipulation, PermutedCopy
 from perdure.benchmarks.sources.folder import data_folder
-from perdure.benchmarks.task import Benchmark, Sequences, Task, check_tasks
+from perdure.benchmarks.task import Sequences, Task, check_tasks
 from perdure.errors import PerdureError
-from perdure.options import discover, validated
+from perdure.options import validated
+from perdure.registry import pieces
 from perdure.targets.bits import Bits
 from perdure.targets.label import Label
 from perdure.targets.tags import Tags
@@ -105,9 +106,9 @@ def test_the_data_seed_changes_everything():
     assert not np.array_equal(one[0].train.x, other[0].train.x)
 
 
-@pytest.mark.parametrize("name", sorted(discover("perdure.benchmarks", Benchmark)))
+@pytest.mark.parametrize("name", sorted(pieces("benchmarks")))
 def test_every_benchmark_keeps_the_contract(name, tmp_path):
-    kind = discover("perdure.benchmarks", Benchmark)[name]
+    kind = pieces("benchmarks")[name]
     small = {field: 20 for field in ("train", "val", "test") if field in kind.model_fields}
     if name == "arrays":
         small = {"folder": str(save_tasks(PermutedCopy(**FEW).build(), tmp_path))}

@@ -49,10 +49,12 @@ from perdure.benchmarks.sources.vectors import find, read_text, spellings, vecto
 from perdure.benchmarks.task import check_tasks
 from perdure.config import build
 from perdure.errors import PerdureError
+from perdure.networks.cells.lstm import LSTM
 from perdure.networks.network import Network
 from perdure.options import validated
 from perdure.randomness import generator
 from perdure.targets.tags import Tags
+from perdure.weights.source import Stock
 
 SHARED = Path(os.environ.get(VARIABLE, Path(__file__).parents[2] / "shared" / "data")) / "ud"
 real = pytest.mark.skipif(
@@ -738,12 +740,12 @@ def test_paper_scale_has_the_published_values(method, given, expected):
     assert training.batch_size == 64
     network = config.network
     assert (network.cell, network.hidden, network.bidirectional, network.heads) == (
-        "lstm",
+        LSTM(),
         (32,),
         True,
         "multi",
     )
-    published = {"online-ewc": 10, "si": 1 if method == "masking+si" else 0.1, "generated": 0.5}
+    published = {"online-ewc": 10, "si": 1 if method == "masking+si" else 0.1, "hnet-regulariser": 0.5}
     for name, penalty in config.penalties.items():
         assert name == "orthogonal" or penalty.strength == published[name]
     if "masking" in method:
@@ -756,7 +758,7 @@ def test_the_published_hypernetwork_has_its_compression_ratio():
     """The original's ratio of hypernetwork to network, with 20 heads, is 0.83."""
     config = build("pos", "hnet", scale="paper")
     network = Network(config.network, 64, [len(TAGS)] * 20)
-    parameters, _ = config.weights.start(network, lambda *role: generator(0, *role))
+    parameters, _ = config.weights.grow(network, 0, Stock({}, {}), lambda *role: generator(0, *role))
     ratio = sum(vector.numel() for vector in parameters.values()) / network.layout.size
     assert round(ratio, 2) == 0.83
 

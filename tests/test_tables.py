@@ -7,20 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from perdure.learning.tables import tables
 
 from helpers import Memory, sequences
 from perdure.benchmarks.task import Sequences, Task, check_tasks
 from perdure.errors import PerdureError
-from perdure.learning.engine import RunOptions, learn
+from perdure.learning.engine import RunOptions, begin_phase, learn, outputs_of
 from perdure.learning.evaluate import evaluate
-from perdure.learning.learner import Learner
-from perdure.learning.phase import Phase
+from perdure.learning.learner import Learner, init
 from perdure.learning.splits import Splits
 from perdure.learning.training import Training
 from perdure.networks.batch import Data
 from perdure.networks.bodies.recurrent import Recurrent
-from perdure.networks.network import Network
 from perdure.networks.targets import negative_log_likelihood
 from perdure.penalties.online_ewc import OnlineEWC
 from perdure.randomness import generator
@@ -28,6 +25,7 @@ from perdure.rehearsal.coreset import Coreset
 from perdure.targets.confusion import weighted_f1
 from perdure.targets.tags import Tags
 from perdure.weights.shared import Shared
+from perdure.weights.source import Stock
 
 WORDS, FEATURES, TAGS = 30, 4, 3
 
@@ -48,7 +46,7 @@ def table_of(seed):
     return np.random.default_rng(100 + seed).normal(size=(WORDS, FEATURES)).astype(np.float32)
 
 
-def chance(*role):
+def generators(*role):
     return generator(0, *role)
 
 
@@ -56,15 +54,20 @@ def setting(penalties=None, rehearsal=None, change=lambda sequences: sequences):
     data = []
     for task in range(2):
         splits = (Data(change(worded(40, 10 * task + n, table_of(task)))) for n in range(3))
-        data.append(Splits(f"language {task}", *splits))
-    network = Network(Recurrent(cell="lstm", hidden=(5,), bidirectional=True), FEATURES, [TAGS] * 2)
-    return data, Learner(network, Shared(), penalties or {}, rehearsal)
+        data.append(Splits(f"language {task}", TAGS, *splits))
+    architecture = Recurrent(cell="lstm", hidden=(5,), bidirectional=True)
+    return data, Learner(architecture, FEATURES, Shared(), penalties or {}, rehearsal)
+
+
+def network_of(data, learner):
+    """The network with all tasks."""
+    return init(learner).network.grown(outputs_of(data))
 
 
 def learnt(data, learner, **settings):
     keeper = Memory()
     training = Training(iterations=30, batch_size=8, learning_rate=0.01, validate_every=10, **settings)
-    return learn(learner, data, training, chance, keeper, RunOptions()), keeper.after
+    return learn(learner, data, training, generators, keeper, RunOptions()), keeper.after
 
 
 @pytest.mark.parametrize("rehearsal", [None, Coreset(size=7)])
@@ -82,10 +85,11 @@ def test_a_trained_table_gets_the_gradient_of_its_rows():
     data, learner = setting()
     training = Training(iterations=1, batch_size=40, learning_rate=0.1, optimiser="SGD", tables="trained")
     keeper = Memory()
-    learn(learner, data, training, chance, keeper, RunOptions())
-    start, _ = Shared().start(learner.network, chance)
+    learn(learner, data, training, generators, keeper, RunOptions())
+    network = network_of(data, learner)
+    start, _ = Shared().grow(network, 0, Stock({}, {}), generators)
     table = torch.tensor(table_of(0), requires_grad=True)
-    _, weights = Shared().weights(learner.network, {}, start, 0)
+    _, weights = Shared().weights(network, {}, start, 0)
     total = torch.zeros(())
     source = worded(40, 0, table_of(0))
     for words, y, length in zip(source.x, source.y, source.lengths, strict=True):
@@ -93,11 +97,14 @@ def test_a_trained_table_gets_the_gradient_of_its_rows():
             Sequences(Tags(), words[None, :length], y[None, :length], np.array([length]), table_of(0))
         )
         batch = alone.reading(table).batch(slice(None))
-        total = total + negative_log_likelihood(learner.network(weights, batch, 0), batch)
+        total = total + negative_log_likelihood(network(weights, batch, 0), batch)
     (total / 40).backward()
     moved = keeper.after[0]["parameters/table.0"].view(WORDS, FEATURES)
     torch.testing.assert_close(moved, (table - 0.1 * table.grad).detach(), atol=1e-5, rtol=1e-4)
-    assert torch.equal(keeper.after[0]["parameters/table.1"].view(WORDS, FEATURES), torch.tensor(table_of(1)))
+    assert "parameters/table.1" not in keeper.after[0]  # it comes with its task
+    assert not torch.equal(
+        keeper.after[1]["parameters/table.1"].view(WORDS, FEATURES), torch.tensor(table_of(1))
+    )
     assert torch.equal(keeper.after[1]["parameters/table.0"], keeper.after[0]["parameters/table.0"])
 
 
@@ -112,7 +119,7 @@ def test_tested_with_the_trained_table():
     outcome, after = learnt(data, learner, tables="trained")
     own = {n.removeprefix("parameters/"): v for n, v in after[-1].items() if n.startswith("parameters/")}
     through = data[0].test.reading(own["table.0"].view(WORDS, FEATURES))
-    score = evaluate(*Shared().weights(learner.network, {}, own, 0), through, 0)
+    score = evaluate(*Shared().weights(network_of(data, learner), {}, own, 0), through, 0)
     assert (score.accuracy, score.f1) == (outcome.accuracy[-1][0], outcome.f1[-1][0])
 
 
@@ -121,11 +128,7 @@ def test_a_phase_with_tables_resumes_bit_for_bit():
     training = Training(iterations=12, batch_size=8, learning_rate=0.01, validate_every=5, tables="trained")
 
     def phase():
-        from perdure.learning.learner import newborn
-
-        knowledge = newborn(learner, chance)
-        full = replace(knowledge, parameters=knowledge.parameters | tables(data))
-        return Phase(learner, full, [0], data, training, chance)
+        return begin_phase(learner, init(learner), [0], data, training, generators)
 
     whole, first, second = phase(), phase(), phase()
     for _ in range(5):
