@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from perdure.networks.native.layer import Layer
 from perdure.networks.native.library import describe
+from perdure.networks.native.products import gradient, linear, recurrent_gradient
 from perdure.networks.native.sweeps import sweeps_for
 from perdure.networks.packing import Packing, pack_lengths
 from performance.clock import Job, line, seconds
@@ -96,19 +96,22 @@ def by_torch(case: Case, packing: Packing) -> Job:
 
 
 def by_sweeps(case: Case, packing: Packing) -> Job:
-    """Projection, both sweeps, and the gradients of W_ih, W_hh and the biases, as autograd calls them."""
+    """Projection, both sweeps, and the gradients of W_ih, W_hh and the biases."""
     rows, grad, weights = draws(case, packing)
     sweeps = sweeps_for(case.cell, rows)
     assert sweeps is not None, f"there are no native kernels: {describe()}"
-    flat = [weight.requires_grad_() for direction in weights for weight in direction]
 
     def run() -> None:
-        states = [
-            Layer.apply(sweeps, packing.backward if direction else packing.forward, False, rows, *arguments)
-            for direction, (weight_ih, weight_hh, bias_ih, bias_hh) in enumerate(weights)
-            for arguments in [(weight_ih, bias_ih, weight_hh, bias_hh)]
-        ]
-        torch.autograd.grad(torch.cat(states, dim=1) if len(states) > 1 else states[0], flat, grad)
+        parts = grad.split(case.units, dim=1)
+        for direction, (weight_ih, weight_hh, bias_ih, bias_hh) in enumerate(weights):
+            sweep = packing.backward if direction else packing.forward
+            projection = linear(rows, weight_ih, bias_ih + bias_hh)
+            assert projection is not None
+            saved = sweeps.forward(projection, None, weight_hh, sweep)
+            delta, _ = sweeps.backward(parts[direction], saved, weight_hh, sweep)
+            gradient(delta, rows)
+            recurrent_gradient(delta, saved[0], sweep)
+            delta.sum(0)
 
     return run
 

@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.errors import PerdureError
-from perdure.networks.cells import CELLS, Unroll
+from perdure.networks.cells import CELLS
 from perdure.networks.native import build, library
-from perdure.networks.native.layer import Layer
 from perdure.networks.native.library import LEVELS, VARIABLE, describe
 from perdure.networks.native.products import add_squares, gradient, linear, linear_back, recurrent_gradient
 from perdure.networks.native.sweeps import sweeps_for
@@ -167,34 +166,6 @@ def test_squares_equal_a_loop_over_samples(tall, wide, sequences, precision):
     one_by_one = torch.einsum("ntg,ntf->ngf", deltas, activities)
     close(weight_total.to(precision), (1 + one_by_one.square().sum(0)).to(precision))
     close(bias_total.to(precision), (1 + deltas.sum(1).square().sum(0)).to(precision))
-
-
-@pytest.mark.parametrize("cell", GATES)
-@few
-@given(st.integers(1, 30), st.integers(1, 40), lengths, st.booleans())
-def test_a_layer_equals_projection_and_sweep(cell, units, inputs, sequences, reverse):
-    packing = pack_lengths(torch.tensor(sequences))
-    source = torch.Generator().manual_seed(0)
-    wide, rows = GATES[cell] * units, packing.offsets[-1]
-    shapes = [(rows, inputs), (wide, inputs), (wide,), (wide, units), (wide,)]
-    leaves = [
-        torch.randn(*shape, generator=source, dtype=torch.float64, requires_grad=True) for shape in shapes
-    ]
-    sweep = packing.backward if reverse else packing.forward
-    states = Layer.apply(sweeps_for(cell, leaves[0]), sweep, cell == "gru", *leaves)
-    grad = torch.randn(rows, units, generator=source, dtype=torch.float64)
-    x, weight_ih, bias_ih, weight_hh, bias_hh = leaves
-    if cell == "gru":
-        projection = torch.addmm(bias_ih, x, weight_ih.t())
-        oracle = Unroll.apply(CELLS[cell], packing, reverse, projection, bias_hh, weight_hh)
-    else:
-        projection = torch.addmm(bias_ih + bias_hh, x, weight_ih.t())
-        oracle = Unroll.apply(CELLS[cell], packing, reverse, projection, None, weight_hh)
-    close(states.detach(), oracle.detach())
-    theirs = torch.autograd.grad(oracle, leaves, grad)
-    for mine, other in zip(torch.autograd.grad(states, leaves, grad), theirs, strict=True):
-        if other.abs().max() > 0:
-            close(mine, other)
 
 
 def shifted(tensor, by):
