@@ -13,13 +13,17 @@
 #define GROUP_SIZE 262144 /* and numbers of those */
 #define BLOCK 120         /* rows of the result that are worked on at once, so that they stay in the second cache */
 
+/* Rows between the starts of two slices: an odd number, since the starts would else share a few lines of the cache. */
+INLINE int64_t apart(int64_t depth) { return depth | 1; }
+
 /* Row number `row` of `depth` in slices of `width` columns, the last filled up with zeros. */
 INLINE void pack_row(real *to, const real *from, int64_t columns, const int64_t width, int64_t row, int64_t depth) {
     int64_t column = 0;
+    to += row * width;
     for (; column + width <= columns; column += width)
-        memcpy(to + (column * depth + row * width), from + column, (size_t)width * sizeof(real));
+        memcpy(to + column * apart(depth), from + column, (size_t)width * sizeof(real));
     if (column == columns) return;
-    real *last = to + (column * depth + row * width);
+    real *last = to + column * apart(depth);
     memset(last, 0, (size_t)width * sizeof(real));
     memcpy(last, from + column, (size_t)(columns - column) * sizeof(real));
 }
@@ -29,8 +33,9 @@ static void tiles(int64_t tall, int64_t wide, int64_t depth, const real *left, c
                   manner how) {
     for (int64_t column = 0; column < wide; column += PANEL)
         for (int64_t row = 0; row < tall; row += ROWS) {
-            const factors slice = {left + row * depth, 1, ROWS};
-            tile_of(least(ROWS, tall - row), wide - column, depth, slice, right + column * depth, sums, PANEL, how);
+            const factors slice = {left + row * apart(depth), 1, ROWS};
+            const real *panel = right + column * apart(depth);
+            tile_of(least(ROWS, tall - row), wide - column, depth, slice, panel, sums, PANEL, how);
             sums += ROWS * PANEL;
         }
 }
@@ -43,17 +48,19 @@ static int outer_sum(int64_t steps, const int64_t *sizes, const int64_t *moves, 
                      const real *left, const real *right, real *out, int64_t row_stride, int64_t column_stride,
                      int swapped) {
     move *plan = schedule(steps, sizes, moves);
-    const int64_t left_size = up_to(up_to(tall, ROWS) * DEPTH, PANEL);
-    real *sums = reserve(tiles_size(tall, wide) + left_size + up_to(wide, PANEL) * DEPTH);
+    const int64_t left_size = up_to(up_to(tall, ROWS) * apart(DEPTH), PANEL);
+    real *sums = reserve(tiles_size(tall, wide) + left_size + up_to(wide, PANEL) * apart(DEPTH));
     const int ready = plan && sums;
     real *left_rows = sums + tiles_size(tall, wide), *right_rows = left_rows + left_size;
     int begun = 0;
-    int64_t from = 0, left_at[DEPTH], right_at[DEPTH];
+    int64_t from = 0, left_at[DEPTH], right_at[DEPTH], rows = 0;
+    for (int64_t n = 0; ready && n < steps; n++) rows += plan[n].carried;
+    const int64_t rounds = (rows + DEPTH - 1) / DEPTH, deepest = rounds ? (rows + rounds - 1) / rounds : 0;
     for (int64_t n = 0; ready && n < steps;) {
         int64_t depth = 0;
-        while (n < steps && depth < DEPTH) {
+        while (n < steps && (depth < deepest || plan[n].carried == 0)) {
             const move m = plan[n];
-            for (; from < m.carried && depth < DEPTH; from++, depth++) {
+            for (; from < m.carried && depth < deepest; from++, depth++) {
                 left_at[depth] = ((swapped ? m.before : m.first) + from) * tall;
                 right_at[depth] = ((swapped ? m.first : m.before) + from) * wide;
             }
@@ -96,8 +103,8 @@ INLINE void tile_of_squares(const int vectors, samples these, const real *left, 
         for (int v = 0; v < vectors; v++) total[r][v] = load(sums + r * PANEL + v * LANES);
     for (int64_t n = 0; n < these.count; n++) {
         const int64_t depth = these.lengths[n];
-        const real *slice = left + n * these.distance + row * depth;
-        const real *panel = right + n * these.distance + column * depth;
+        const real *slice = left + n * these.distance + row * apart(depth);
+        const real *panel = right + n * these.distance + column * apart(depth);
         vector sum[ROWS][PANEL_VECTORS];
 #pragma GCC unroll 12
         for (int r = 0; r < ROWS; r++)
@@ -129,7 +136,7 @@ INLINE void tile_of_squares(const int vectors, samples these, const real *left, 
 static int outer_squares(int64_t steps, const int64_t *sizes, int64_t tall, int64_t wide, const real *left,
                          const real *right, double *weight_total, double *bias_total) {
     const int64_t left_width = up_to(up_to(tall, ROWS), PANEL), right_width = up_to(wide, PANEL);
-    const int64_t per_sample = steps * (left_width + right_width), count = sizes[0];
+    const int64_t per_sample = apart(steps) * (left_width + right_width), count = sizes[0];
     int64_t group = GROUP_SIZE / per_sample;
     group = least(group < 1 ? 1 : group, least(GROUP, count));
     real *sums = reserve(tiles_size(tall, wide) + group * per_sample + tall), *packed = sums + tiles_size(tall, wide);
@@ -147,13 +154,13 @@ static int outer_squares(int64_t steps, const int64_t *sizes, int64_t tall, int6
             for (int64_t step = 0, row = first + n; step < length; row += sizes[step++]) {
                 const real *of_row = left + row * tall;
                 pack_row(packed + n * per_sample, of_row, tall, ROWS, step, length);
-                pack_row(packed + n * per_sample + steps * left_width, right + row * wide, wide, PANEL, step, length);
+                pack_row(packed + n * per_sample + apart(steps) * left_width, right + row * wide, wide, PANEL, step, length);
                 for (int64_t unit = 0; unit < tall; unit++) bias[unit] += of_row[unit];
             }
             for (int64_t unit = 0; unit < tall; unit++) bias_total[unit] += (double)bias[unit] * (double)bias[unit];
         }
         const samples these = {here, lengths, per_sample};
-        const real *panels = packed + steps * left_width;
+        const real *panels = packed + apart(steps) * left_width;
         for (int64_t block = 0; block < tall; block += BLOCK)
             for (int64_t column = 0; column < wide; column += PANEL)
                 for (int64_t row = block; row < least(block + BLOCK, tall); row += ROWS) {

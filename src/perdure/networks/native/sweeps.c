@@ -67,10 +67,10 @@ EXPORT(linear_map)(int64_t count, int64_t depth, int64_t units, int64_t transpos
     return linear_map(count, depth, units, transposed, rows, weight, bias, out);
 }
 
-/* out [tall, wide] = sum of left right^T; a narrow right factor goes into the rows of the tiles. */
+/* out [tall, wide] = sum of left right^T; the wider factor goes into the panels, which are packed faster. */
 EXPORT(outer_sum)(int64_t steps, const int64_t *sizes, const int64_t *moves, int64_t tall, int64_t wide,
                   const real *left, const real *right, real *out) {
-    if (wide <= ROWS) return outer_sum(steps, sizes, moves, wide, tall, right, left, out, 1, wide, 1);
+    if (wide < tall) return outer_sum(steps, sizes, moves, wide, tall, right, left, out, 1, wide, 1);
     return outer_sum(steps, sizes, moves, tall, wide, left, right, out, wide, 1, 0);
 }
 
