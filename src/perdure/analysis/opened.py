@@ -83,7 +83,7 @@ class OpenedRun:
         return generator(self.record.seed, "analysis", *role)
 
     def states(self, phase: int, task: int, samples: int | None, layer: int = -1) -> States:
-        """States on a task's test data after a phase, of at most `samples`, among all of the network's units."""
+        """States on test data of a task after a phase, of at most `samples`, among all units."""
         network, weights = self.running(phase, task)
         chance = self.chance("states", task)
         test = self.data(phase)[task].test
