@@ -338,7 +338,7 @@ def test_wrong_requests_get_a_sentence(runs):
         find_analysis("dimensionality").read({"threshold": "1.5"})
     with pytest.raises(PerdureError, match=r"did you mean 'steps\.after'"):
         find_analysis("steps").read({"afer": 1})
-    with pytest.raises(PerdureError, match="nothing after phase 4"):
+    with pytest.raises(PerdureError, match="there is no phase 4"):
         look(runs, "si", "steps", after=4)
     with pytest.raises(PerdureError, match="layers 0 to 0"):
         look(runs, "si", "dimensionality", layer=1)

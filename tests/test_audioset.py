@@ -218,7 +218,7 @@ def broken_messages():
     yield "floats", example("a", [1], FRAMES, start_time_seconds=field(2, field(1, bytes(3)))), "floats"
     yield "context wire", field(1, varint(3), 0) + fine, "'context' has wire type 0"
     yield "entry wire", field(1, field(1, field(1, varint(3), 0))) + fine, "wire type 0, 2 is needed"
-    yield "group", varint(9 << 3 | 3) + fine, "wire type 3, which is not in use"
+    yield "group", varint(9 << 3 | 3) + fine, "wire type 3, which is not supported"
     yield "overrun", fine + varint(3 << 3 | 2) + varint(100) + b"x", "100 bytes does not fit in the 1"
     yield "cut number", fine + b"\xff", "cut off"
     yield "long number", fine + b"\xff" * 11, "longer than ten bytes"
@@ -336,11 +336,11 @@ def test_the_real_ontology_has_189_classes():
         ("ontology.json", b'[{"id": "a", "name": "b", "child_ids": []}]', "class 1: 'restrictions'"),
         ("ontology.json", b"[3]", "class 1: 'id'"),
         ("ontology.json", b"\xff\xfe", "not UTF-8 text"),
-        ("class_labels_indices.csv", b"index,name\n0,a\n", "must begin with the columns"),
+        ("class_labels_indices.csv", b"index,name\n0,a\n", "must start with the columns"),
         ("class_labels_indices.csv", b"index,mid,display_name\n0,a\n", "line 2: a number, a key"),
         ("class_labels_indices.csv", b"index,mid,display_name\nx,a,b\n", "line 2"),
         ("class_labels_indices.csv", b"index,mid,display_name\n1,a,b\n1,c,d\n", "line 3: .* repeat"),
-        ("class_labels_indices.csv", b"index,mid,display_name\n", "names no classes"),
+        ("class_labels_indices.csv", b"index,mid,display_name\n", "lists no classes"),
         ("class_labels_indices.csv", b"index,mid,display_name\n1,\xff,b\n", "not UTF-8"),
         ("confidence_data.csv", b"Music\n", "line 1: a name, a tab"),
         ("confidence_data.csv", b"Music\t90%\nSpeech\t9x%\n", "line 2: the quality of 'Speech'"),
@@ -581,7 +581,7 @@ def test_fewer_classes_are_nested(here):
 def test_the_cache_is_used_and_follows_the_files(here, monkeypatch, made):
     told = []
     first = Audioset(clips=8).build(lambda *words: told.append(words))
-    assert told[-1] == ("AudioSet: clips read", 1000, 1000)
+    assert told[-1] == ("AudioSet: reading clips", 1000, 1000)
     told.clear()
     assert same(first, Audioset(clips=8, tasks=10).build(lambda *words: told.append(words)))
     assert not told
@@ -657,9 +657,9 @@ def test_faulty_scalings_are_named(changes, message):
         ({"x": np.zeros((5, 127), np.uint8)}, r"x must be uint8 \[frames, 128\]"),
         ({"x": np.zeros((500, 128))}, "x must be uint8"),
         ({"lengths": np.array([1, 2])}, "one entry for each clip"),
-        ({"lengths": np.full(500, -1)}, "lengths must be a list of whole numbers"),
+        ({"lengths": np.full(500, -1)}, "lengths must be a list of non-negative integers"),
         ({"labels": np.zeros((2, 2), int)}, "labels must be a list"),
-        ({"label_counts": np.full(500, 9)}, "speak of"),
+        ({"label_counts": np.full(500, 9)}, "add up to"),
         ({"ids": np.array([{}], dtype=object)}, "never unpickled"),
     ],
 )
@@ -678,7 +678,7 @@ def test_what_is_missing_is_said(here, tmp_path, monkeypatch):
         Audioset(subset="full").build()
     folder = tmp_path / "audioset"
     monkeypatch.setenv("PERDURE_DATA", str(tmp_path))
-    with pytest.raises(PerdureError, match="audioset' is not there"):
+    with pytest.raises(PerdureError, match="audioset' does not exist"):
         Audioset().build()
     write_ontology(folder, made_up(0, 20))
     with pytest.raises(
@@ -688,7 +688,7 @@ def test_what_is_missing_is_said(here, tmp_path, monkeypatch):
     (folder / "bal_train").mkdir()
     (folder / "eval").mkdir()
     (folder / "eval" / "00.tfrecord").write_bytes(b"")
-    with pytest.raises(PerdureError, match="holds no clips"):
+    with pytest.raises(PerdureError, match="has no clips"):
         Audioset().build()
 
 

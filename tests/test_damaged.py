@@ -124,8 +124,8 @@ bits = np.zeros((20, 2, 3), dtype=int)
 
 CASES = {
     # the folder
-    "an empty folder": (lambda folder: None, ["holds no tasks", ".npz"]),
-    "nothing to read": (text("hello", "notes.md"), ["holds no tasks"]),
+    "an empty folder": (lambda folder: None, ["has no tasks", ".npz"]),
+    "nothing to read": (text("hello", "notes.md"), ["has no tasks"]),
     "an empty sub-folder": (both(within("one"), text(GOOD)), ["one'", "empty task"]),
     "one task twice": (both(text(GOOD), arrays("task.npz")), ["task.npz'", "both task 'task'"]),
     "splits without a task": (
@@ -157,7 +157,7 @@ CASES = {
     "no header": (text(GOOD.removeprefix(HEAD)), ["row 1", "no column 'sequence'", "train0"]),
     "no label column": (text(GOOD.replace("label", "lable")), ["row 1", "no column 'label'"]),
     "no feature column": (text("sequence,label\n1,a\n"), ["row 1", "no feature"]),
-    "a column twice": (text(GOOD.replace("f,g", "f,f")), ["row 1", "'f' is there twice"]),
+    "a column twice": (text(GOOD.replace("f,g", "f,f")), ["row 1", "'f' appears twice"]),
     "a column without name": (text(GOOD.replace("f,g", "f,")), ["row 1", "column 4 has no name"]),
     "a short row": (line(9, "train2,train,2.5,0"), ["row 9", "4 cells", "header has 5"]),
     "a long row": (line(9, "train2,train,2.5,0,a,a"), ["row 9", "6 cells"]),
@@ -175,7 +175,7 @@ CASES = {
     ),
     # csv: the cells
     "a word for a number": (line(9, "train2,train,many,1,a"), ["row 9", "column 'f'", "'many'", "numbers"]),
-    "a decimal comma": (text(GOOD.replace(",", ";").replace(".5", ",5")), ["row 2", "decimals with a point"]),
+    "a decimal comma": (text(GOOD.replace(",", ";").replace(".5", ",5")), ["row 2", "decimal point"]),
     "an empty cell": (line(9, "train2,train,,1,a"), ["row 9", "column 'f' is empty"]),
     "NaN": (line(9, "train2,train,1,nan,a"), ["row 9", "column 'g' is NaN", "finite"]),
     "infinite": (line(9, "train2,train,-inf,1,a"), ["row 9", "column 'f' is infinite"]),
@@ -210,8 +210,8 @@ CASES = {
     ),
     "a name that climbs out": (zipped({"../x.npy": npy(np.zeros((3, 2)))}), ["'../x.npy'", "points outside"]),
     "an absolute name": (zipped({"/x.npy": npy(np.zeros((3, 2)))}), ["'/x.npy'", "points outside"]),
-    "a zip bomb": (zipped({"x.npy": bytes(2**24)}), ["task.npz'", "swells"]),
-    "no array": (zipped({"x.npy": npy(np.zeros((20, 4, 2))), "y.txt": "0 1 0 1"}), ["'y.txt' is no array"]),
+    "a zip bomb": (zipped({"x.npy": bytes(2**24)}), ["task.npz'", "compression ratio"]),
+    "no array": (zipped({"x.npy": npy(np.zeros((20, 4, 2))), "y.txt": "0 1 0 1"}), ["'y.txt' is not an array"]),
     "Python objects": (arrays(y=np.array([{}] * 20, dtype=object)), ["task.npz'", "never unpickled"]),
     "a ragged object array": (
         arrays(x=np.array([np.zeros((n, 2)) for n in range(1, 21)] + [None], dtype=object)[:-1]),
@@ -260,7 +260,7 @@ CASES = {
     "infinite in an array": (arrays(x=nan_at(7, 2, 1, value=-np.inf)), ["x[7, 2]", "feature 1 is infinite"]),
     "float64 beyond float32": (arrays(x=nan_at(7, 2, 1, value=1e200)), ["x[7, 2]", "too large for 32 bits"]),
     "NaN in flat rows": (arrays(**flat | {"x": nan_at().reshape(-1, 2)[:60] * np.nan}), ["x[0]", "NaN"]),
-    "lengths that do not sum up": (arrays(**flat | {"lengths": np.full(20, 2)}), ["sum up to 40", "60 rows"]),
+    "lengths that do not sum up": (arrays(**flat | {"lengths": np.full(20, 2)}), ["add up to 40", "60 rows"]),
     "a negative length": (arrays(lengths=np.r_[-1, np.full(19, 3)]), ["lengths [0] is -1", "from 1 to 4"]),
     "a length of zero": (arrays(**flat | {"lengths": np.r_[0, 6, np.full(18, 3)]}), ["lengths [0] is 0"]),
     "a length beyond the array": (arrays(lengths=np.r_[np.full(19, 3), 5]), ["lengths [19] is 5", "1 to 4"]),
@@ -271,7 +271,7 @@ CASES = {
     "too few targets": (arrays(y=np.arange(19) % 2), ["y has shape (19,)", "[20]"]),
     "tags of other steps": (
         arrays(y=np.zeros((20, 3), int)),
-        ["y has shape (20, 3)", "[20, 4] (a class a step)"],
+        ["y has shape (20, 3)", "[20, 4] (a class per step)"],
     ),
     "an unknown class in test": (
         arrays(
@@ -299,13 +299,13 @@ CASES = {
     "one class in an array": (arrays(y=np.full(20, 3)), ["class '3' only", "at least two"]),
     "bits beyond one": (arrays(y=bits + 2), ["bits 0 and 1"]),
     "a pattern that does not fit": (arrays(y=np.zeros((20, 5, 3), int)), ["5 steps", "only 4"]),
-    "classes twice": (arrays(classes=np.array([0, 1, 1])), ["different whole numbers"]),
+    "classes twice": (arrays(classes=np.array([0, 1, 1])), ["distinct integers"]),
     "a class that is not listed": (arrays(classes=np.array([0, 2])), ["'1' does not occur", "0, 2"]),
     "unknown splits": (
         arrays(split=np.array(["train"] * 19 + ["tset"])),
         ["split[19]", "did you mean 'test'"],
     ),
-    "splits for others": (arrays(split=np.array(["train"] * 19)), ["split must be texts [20]"]),
+    "splits for others": (arrays(split=np.array(["train"] * 19)), ["split must be strings [20]"]),
     "words beyond the table": (
         arrays(x=np.full((20, 4), 7), table=np.zeros((7, 2))),
         ["x[0, 0]: it is 7", "rows 0 to 6"],
@@ -389,7 +389,7 @@ def test_a_kind_that_does_not_fit_is_refused(kind, tmp_path, capsys):
     ("words", "message"),
     [
         (["run", "arrays", "si"], "--benchmark.folder DIR"),
-        (["run", "arrays", "si", "--benchmark.folder", "nowhere"], "'nowhere' is not there"),
+        (["run", "arrays", "si", "--benchmark.folder", "nowhere"], "'nowhere' does not exist"),
         (["run", "arrays", "si", "--benchmark.folder", "file"], "'file' is a file"),
         (
             ["run", "arrays", "si", "--benchmark.folder", "mine", "--benchmark.tasks", "tosk"],
@@ -400,7 +400,7 @@ def test_a_kind_that_does_not_fit_is_refused(kind, tmp_path, capsys):
             "val_fraction",
         ),
         (["run", "arrays", "si", "--benchmark.folder", "mine", "--benchmark.content", "0"], "has changed"),
-        (["data", "check", "nowhere"], "'nowhere' is not there"),
+        (["data", "check", "nowhere"], "'nowhere' does not exist"),
         (["data", "check", "mine", "--benchmark.kind", "lable"], "benchmark.kind"),
         (["data", "check", "mine", "--benchmark.knd", "label"], "did you mean '--benchmark.kind'"),
         (["data", "check", "mine", "--json=perhaps"], "switch"),

@@ -95,8 +95,8 @@ def framed(content):
 
 
 SOUNDS = {
-    "nothing there": (lambda folder: None, ["audioset' is not there", "perdure data list"]),
-    "no ontology": (audioset(ontology=None), ["ontology.json' is not there"]),
+    "nothing there": (lambda folder: None, ["audioset' does not exist", "perdure data list"]),
+    "no ontology": (audioset(ontology=None), ["ontology.json' does not exist"]),
     "an ontology that is cut": (audioset(ontology=json.dumps(ONTOLOGY)[:-9]), ["ontology.json'", "JSON"]),
     "an ontology that is no list": (audioset(ontology="{}"), ["ontology.json' must be a list"]),
     "a class without children": (audioset(ontology='[{"id": "a", "name": "b"}]'), ["class 1", "child_ids"]),
@@ -130,7 +130,7 @@ SOUNDS = {
     ),
     "negative lengths": (
         audioset(clips=PACKED | {"lengths": np.array([-10, 30, 10, 10])}),
-        ["bal_train.npz'", "from 0 on"],
+        ["bal_train.npz'", "non-negative"],
     ),
     "too few classes": (audioset(), ["only 3 of the 3", "100 are needed"]),
     "a record that is cut": (records(framed(b"hello")[:-6]), ["00.tfrecord', record 1", "ends after"]),
@@ -142,7 +142,7 @@ SOUNDS = {
     ),
     "no message": (records(framed(b"\xff" * 20)), ["record 1", "longer than ten bytes"]),
     "a message without clip": (records(framed(b"")), ["record 1", "no 'video_id'"]),
-    "no record": (records(), ["holds no clips"]),
+    "no record": (records(), ["has no clips"]),
 }
 
 
@@ -226,7 +226,7 @@ def test_shipped_strokes_that_are_damaged_get_one_line(change, words, capsys, mo
     content = change(strokes_file.shipped_content())
     monkeypatch.setattr(strokes_file, "shipped_content", lambda: content)
     (line,) = lines_of(["data", "build", "smnist", "--scale", "smoke"], capsys)
-    assert "strokes.xz' is not a whole file of strokes" in line
+    assert "strokes.xz' is not a valid strokes file" in line
     assert words in line
 
 
@@ -237,9 +237,9 @@ TREEBANKS = {
     "an unknown tag": (
         "xx-ud-train.conllu",
         WORDS.replace("NOUN", "N"),
-        ["line 2", "'N' is no universal tag"],
+        ["line 2", "'N' is not a universal tag"],
     ),
-    "no tag": ("xx-ud-train.conllu", WORDS.replace("NOUN", "_"), ["line 2", "'_' is no universal tag"]),
+    "no tag": ("xx-ud-train.conllu", WORDS.replace("NOUN", "_"), ["line 2", "'_' is not a universal tag"]),
     "too few columns": ("xx-ud-train.conllu", "1\tone\tNUM\n", ["line 1", "10 columns", "found 3"]),
     "a word left out": ("xx-ud-train.conllu", WORDS.replace("2\tdog", "3\tdog"), ["line 2", "word 2 should"]),
     "a number that is none": (
@@ -251,13 +251,13 @@ TREEBANKS = {
     "a comment within": (
         "xx-ud-train.conllu",
         WORDS.replace("2\tdog", "# hello\n2\tdog"),
-        ["line 2", "comment stands within"],
+        ["line 2", "comment within"],
     ),
-    "no sentence": ("xx-ud-train.conllu", "# hello\n\n", ["holds no sentence"]),
+    "no sentence": ("xx-ud-train.conllu", "# hello\n\n", ["has no sentences"]),
     "not UTF-8": ("xx-ud-train.conllu", WORDS.encode() + b"\xe9", ["line 4", "0xe9"]),
     "two tabs": ("xx-train.tsv", TAGGED.replace("dog\t", "dog\t\t"), ["line 2", "found 2 tabs"]),
     "no tab": ("xx-train.tsv", TAGGED.replace("dog\t", "dog "), ["line 2", "found 0 tabs"]),
-    "a foreign tag": ("xx-train.tsv", TAGGED.replace("NUM", "CD"), ["line 1", "'CD' is no universal tag"]),
+    "a foreign tag": ("xx-train.tsv", TAGGED.replace("NUM", "CD"), ["line 1", "'CD' is not a universal tag"]),
 }
 
 
@@ -270,7 +270,7 @@ WORD_VECTORS = {
     "a word for a number": ("text", "xx.vec", VECTORS.replace("0.5", "many"), ["line 2", "many"]),
     "NaN": ("text", "xx.vec", VECTORS.replace("0.5", "nan"), ["line 2", "finite"]),
     "fewer words than promised": ("text", "xx.vec", VECTORS.replace("2 3", "9 3"), ["promises 9", "has 2"]),
-    "an empty file": ("text", "xx.vec", "", ["holds no vectors"]),
+    "an empty file": ("text", "xx.vec", "", ["has no vectors"]),
     "not UTF-8": ("text", "xx.vec", VECTORS.encode().replace(b"dog", b"d\xf6g"), ["line 3", "UTF-8"]),
     "a cut gzip file": ("text", "xx.vec.gz", gzip.compress(VECTORS.encode())[:-12], ["cannot be read"]),
     "another language": (
@@ -354,7 +354,7 @@ def test_treebanks_that_lack_something_get_one_line(capsys):
     Path("raw/ud/xx-test.tsv").unlink()
     assert "no treebank 'xx'" in tagging({}, capsys)
     Path("raw/ud").rmdir()
-    assert "raw/ud' is not there" in tagging({}, capsys)
+    assert "raw/ud' does not exist" in tagging({}, capsys)
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])

@@ -121,19 +121,19 @@ def test_tagged_words():
 @pytest.mark.parametrize(
     ("lines", "line", "message"),
     [
-        (["# x", row(1, "a", "DET"), "2\tb\t_\tNOUN"], 3, "10 columns parted by tabs, found 4"),
+        (["# x", row(1, "a", "DET"), "2\tb\t_\tNOUN"], 3, "10 columns separated by tabs; found 4"),
         ([row(1, "a", "DET") + "\t_"], 1, "found 11"),
-        ([row(1, "a", "DET"), row(3, "b", "NOUN")], 2, "word 3 follows where word 2 should"),
-        ([row(1, "a", "DET"), row(1, "b", "NOUN")], 2, "word 1 follows where word 2 should"),
-        (["", row(2, "a", "DET")], 2, "word 2 follows where word 1 should"),
+        ([row(1, "a", "DET"), row(3, "b", "NOUN")], 2, "word 3 appears where word 2 was expected"),
+        ([row(1, "a", "DET"), row(1, "b", "NOUN")], 2, "word 1 appears where word 2 was expected"),
+        (["", row(2, "a", "DET")], 2, "word 2 appears where word 1 was expected"),
         ([row("x", "a", "DET")], 1, "'x' is no ID"),
         ([row("01", "a", "DET")], 1, "'01' is no ID"),
         ([row("2-3", "a", "_")], 1, "2-3 must begin at the next word, 1"),
         ([row(1, "a", "DET"), row("2-1", "b", "_")], 2, "2-1 must begin"),
-        ([row(1, "a", "NOM")], 1, "'NOM' is no universal tag; known are ADJ"),
-        ([row(1, "a", "_")], 1, "'_' is no universal tag"),
+        ([row(1, "a", "NOM")], 1, "'NOM' is not a universal tag; the tags are ADJ"),
+        ([row(1, "a", "_")], 1, "'_' is not a universal tag"),
         ([row(1, "", "DET")], 1, "the word is empty"),
-        ([row(1, "a", "DET"), "# late", row(2, "b", "NOUN")], 2, "a comment stands within a sentence"),
+        ([row(1, "a", "DET"), "# late", row(2, "b", "NOUN")], 2, "there is a comment within a sentence"),
     ],
 )
 def test_faults_of_conllu_are_named_with_their_line(lines, line, message):
@@ -146,14 +146,14 @@ def test_faults_of_conllu_are_named_with_their_line(lines, line, message):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"a\tDET\nb NOUN\n", "line 2: a line is a token, one tab and its tag, found 0 tabs"),
+        (b"a\tDET\nb NOUN\n", "line 2: a line must be a token, one tab and its tag; found 0 tabs"),
         (b"a\tDET\n\nb\tX\tX\n", "line 3: .*found 2 tabs"),
-        (b"a\tdet\n", "line 1: 'det' is no universal tag"),
+        (b"a\tdet\n", "line 1: 'det' is not a universal tag"),
         (b" \tDET\n", "line 1: the word is empty"),
         (b"a\tDET\nb\xff\tDET\n", "line 2: byte 0xff is not UTF-8"),
         (b"a\tDET\nb\xc3", "line 2: byte 0xc3 is not UTF-8"),
-        (b"", "holds no sentence"),
-        (b"\n\n", "holds no sentence"),
+        (b"", "has no sentences"),
+        (b"\n\n", "has no sentences"),
     ],
 )
 def test_faults_of_tagged_words_are_named_with_their_line(content, message):
@@ -256,14 +256,14 @@ def test_odd_lines_of_text_vectors(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"a 1 2\nb 1\n", "line 2: a word and 2 numbers are wanted"),
+        (b"a 1 2\nb 1\n", "line 2: expected a word and 2 numbers"),
         (b"a 1 2\n\n", "line 2: a word and 2 numbers"),
         (b"a\n", "line 1: a word and 0 numbers"),
         (b"a 1 x\n", "line 1: could not convert string to float: .*x"),
-        (b"a 1 nan\n", "line 1: a vector must hold finite numbers"),
+        (b"a 1 nan\n", "line 1: the numbers of a vector must be finite"),
         (b"a 1 2\nb\xff 1 2\n", "line 2 is not UTF-8"),
         (b"3 2\na 1 2\n", "promises 3 words but has 1"),
-        (b"", "holds no vectors"),
+        (b"", "has no vectors"),
         (b"a 1 2\n" + b"9" * 2**21, "line 2 is longer than"),
     ],
 )
@@ -360,9 +360,9 @@ def test_malicious_pickles_are_refused_and_do_nothing(tmp_path, protocol):
 def test_other_pickles_are_refused(tmp_path):
     path = tmp_path / "polyglot-xx.pkl"
     assert "not a pair" in refused(path, pickle.dumps((1, 2, 3)))
-    assert "no list" in refused(path, pickle.dumps((1, VALUES), 2))
+    assert "not a list" in refused(path, pickle.dumps((1, VALUES), 2))
     assert "one of its words is a int" in refused(path, pickle.dumps(([1, 2], VALUES), 2))
-    assert "no array" in refused(path, pickle.dumps((WORDS, WORDS), 2))
+    assert "not an array" in refused(path, pickle.dumps((WORDS, WORDS), 2))
     assert "its array holds" in refused(path, pickle.dumps((WORDS, np.array([1, 2])), 2))
     assert "EMPTY_DICT" in refused(path, pickle.dumps({}, 2))
     refused(path, pickle.dumps((WORDS, np.array([None, "x"])), 2))
@@ -680,8 +680,8 @@ def test_the_named_treebank_comes_before_the_language(own_data, tmp_path):
         ({"languages": ("yy",)}, "has no treebank 'yy'; it has xx, zz"),
         ({"languages": ("zz",)}, "lacks the train split of 'zz'"),
         ({"languages": ("xx", "xx_own")}, "two of them are 'xx'"),
-        ({"treebanks": "nowhere"}, "nowhere' is not there"),
-        ({"vectors": "nowhere", "embeddings": "text"}, "nowhere' is not there"),
+        ({"treebanks": "nowhere"}, "nowhere' does not exist"),
+        ({"vectors": "nowhere", "embeddings": "text"}, "nowhere' does not exist"),
         ({"languages": ("ww",), "embeddings": "text"}, "no vectors for 'ww'"),
     ],
 )
@@ -693,10 +693,10 @@ def test_faults_of_the_benchmark_are_named(own_data, tmp_path, options, message)
 
 def test_a_split_that_is_dropped_whole_is_named(own_data, tmp_path):
     write_treebank(tmp_path / "banks", "xx", OWN | {"test": b"qqq\tX\n"})
-    with pytest.raises(PerdureError, match="each sentence of xx, test split, has a word without a vector"):
+    with pytest.raises(PerdureError, match="every sentence of xx, test split, has a word without a vector"):
         own(unknown="drop-sentence", embeddings="text").build()
     (tmp_path / "vectors" / "xx.vec").write_bytes(b"foreign 1 2\n")
-    with pytest.raises(PerdureError, match="knows no word of the treebank"):
+    with pytest.raises(PerdureError, match="has no word of the treebank"):
         own(embeddings="text").build()
 
 
@@ -705,7 +705,7 @@ def test_a_split_that_is_dropped_whole_is_named(own_data, tmp_path):
     [
         ({"languages": "en,de,en"}, "'en' is named twice"),
         ({"languages": ""}, "benchmark.languages"),
-        ({"languages": "en,de", "tasks": 3}, "tasks = 3 are more than the 2 languages"),
+        ({"languages": "en,de", "tasks": 3}, "tasks = 3 exceeds the number of languages, 2"),
         ({"embeddings": "fast"}, "benchmark.embeddings"),
         ({"tokens": 0}, "benchmark.tokens"),
     ],

@@ -160,7 +160,7 @@ def test_pairs_hold_their_differences_and_orders(tree, text):
         "1 too close to call (1 of them in the paper too), 1 not decided, 1 the other way round (si / fine-"
     )
     assert said in text
-    assert 'title="not decided: 12 seeds would do"' in text
+    assert 'title="not decided: 12 seeds would suffice"' in text
 
 
 def test_same_input_same_page(runs, text):

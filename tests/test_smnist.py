@@ -176,7 +176,7 @@ def test_the_split_variant_takes_every_digit_once(quick, digits):
 
 def test_building_without_the_shipped_file_is_explained(monkeypatch, tmp_path):
     monkeypatch.setattr("perdure.benchmarks.sources.strokes_file.files", lambda package: tmp_path)
-    with pytest.raises(PerdureError, match=f"'{SHIPPED}' is not a whole file"):
+    with pytest.raises(PerdureError, match=f"'{SHIPPED}' is not a valid strokes file"):
         Smnist().build()
 
 
@@ -185,7 +185,7 @@ def test_building_without_the_shipped_file_is_explained(monkeypatch, tmp_path):
     [
         ({"digits": 0}, "benchmark.digits"),
         ({"digits": 2, "upsampling": 2}, "upsampling = 2 is for single digits"),
-        ({"variant": "split", "digits": 2}, "the split variant has single digits"),
+        ({"variant": "split", "digits": 2}, "the split variant uses single digits"),
         ({"variant": "split", "tasks": 6}, "at most 5 tasks"),
         ({"tasks": 46}, "benchmark.tasks"),
         ({"digits": 4, "val": 15}, "val = 15 samples are too few: each of the 16 strings"),

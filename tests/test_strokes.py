@@ -416,7 +416,7 @@ def test_damaged_files_are_named(tmp_path):
         content[:middle] + b"\0\0\0" + content[middle + 3 :],
         b"what is this",
     ):
-        with pytest.raises(PerdureError, match=r"'old\.xz' is not a whole file of strokes") as caught:
+        with pytest.raises(PerdureError, match=r"'old\.xz' is not a valid strokes file") as caught:
             decode(fault, "old.xz")
         assert "\n" not in str(caught.value)
 

@@ -148,7 +148,7 @@ def test_a_phase_with_tables_resumes_bit_for_bit():
 def test_row_numbers_beyond_the_table_are_a_fault():
     good = worded(5, 0, table_of(0))
     bad = replace(good, x=np.full_like(good.x, WORDS))
-    with pytest.raises(PerdureError, match="row numbers of its table, from 0 to 29"):
+    with pytest.raises(PerdureError, match="row indices of its table, from 0 to 29"):
         check_tasks([Task("language", TAGS, good, good, bad)])
 
 

@@ -187,7 +187,7 @@ def test_own_outputs_have_their_own_scale_and_shared_ones_that_of_the_first_task
     shared = tasks_from([(x, y), (x2, 100 * y2)], labels="shared")
     assert shared[0].target == shared[1].target == own[0].target
     assert shared[1].train.y.std() > 30
-    with pytest.raises(PerdureError, match="'task 2' has 1 values a sequence, but 'task 1' has 2"):
+    with pytest.raises(PerdureError, match="'task 2' has 1 values per sequence, but 'task 1' has 2"):
         tasks_from([(x, y), (x2, y2[:, :1])], labels="shared")
 
 
@@ -199,7 +199,7 @@ def test_whole_numbers_are_classes_unless_it_is_said(tmp_path):
         (task,) = read(form, folder, {"one": example(0, labels=counts)}, kind="value")
         assert_allclose(task.target.in_own_units(task.train.y)[:, 0], counts["train"], atol=1e-5)
     x, y = many(0, 1)
-    with pytest.raises(PerdureError, match=r"all its numbers are whole; give y.astype\(int\)"):
+    with pytest.raises(PerdureError, match=r"all its numbers are whole; use y.astype\(int\)"):
         tasks_from([(x, np.round(y[:, 0]))])
     certain = tasks_from([(x, np.round(y[:, 0])), (x, y[:, 0])])  # the second decides for the first
     assert {task.target.name for task in certain} == {"value"}
@@ -251,7 +251,7 @@ def test_values_that_change_within_a_sequence_are_refused(tmp_path):
     (tmp_path / "one.csv").write_text(
         "sequence,x,label\n" + "".join(f"s{n // 3},{n},{n / 7}\n" for n in range(60))
     )
-    with pytest.raises(PerdureError, match="values are asked at the last step only"):
+    with pytest.raises(PerdureError, match="values are predicted at the last step only"):
         Arrays(folder=str(tmp_path)).build()
 
 

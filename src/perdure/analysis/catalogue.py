@@ -1,7 +1,7 @@
-"""The named analyses: for each its help, its options, and how to make a finding from a run.
+"""The named analyses: the help text and options of each, and how to make a finding from a run.
 
-`ANALYSES[name].read(values)` checks options, `ANALYSES[name](folder, record, options)` carries out. Nothing
-heavy is loaded before the latter.
+`ANALYSES[name].read(values)` checks options; `ANALYSES[name](folder, record, options)` runs the analysis.
+Nothing heavy is loaded before the latter.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ class Analysis:
     about: str
     """One line of help."""
     options: type[Options]
-    """Its options; their docstrings are their help."""
+    """Its options; their docstrings are their help texts."""
     needs_run: bool = True
 
     def read(self, values: Mapping[str, Any]) -> Options:
-        """Options from values by name, perhaps still text; a teaching error where one is wrong."""
+        """Options from values by name, which may still be strings; raises a helpful error if one is wrong."""
         return validated(self.options, dict(values), self.name)
 
     def __call__(self, folder: RunFolder | None, record: Record | None, options: Options) -> Finding:
-        """The finding about a finished run; folder and record are None where no run is needed."""
+        """The finding about a finished run; folder and record are None if no run is needed."""
         from perdure.analysis import views
         from perdure.analysis.opened import OpenedRun
 
@@ -45,7 +45,7 @@ class Analysis:
             finding: Finding = views.WITHOUT_RUN[self.name](options)
             return finding
         if folder is None or record is None:
-            raise PerdureError(f"Analysis '{self.name}' looks at a finished run; name one.")
+            raise PerdureError(f"Analysis '{self.name}' needs a finished run; name one.")
         finding = views.OF_RUN[self.name](OpenedRun(folder, record), options)
         return finding
 
@@ -53,19 +53,23 @@ class Analysis:
 _ENTRIES = (
     Analysis(
         "dimensionality",
-        "how many dimensions the hidden states fill, by (kernel) PCA",
+        "intrinsic dimensionality of the hidden states, by (kernel) PCA",
         choices.Dimensionality,
     ),
-    Analysis("importance", "mean importance of recurrent weights: Fisher, or as stored", choices.Importance),
-    Analysis("supervised", "accuracy that n dimensions of the hidden states still give", choices.Supervised),
+    Analysis(
+        "importance", "mean importance of recurrent weights: Fisher, or stored values", choices.Importance
+    ),
+    Analysis("supervised", "accuracy with only n dimensions of the hidden states", choices.Supervised),
     Analysis("readout", "similarity of the subspaces that the tasks' heads read", choices.Readout),
-    Analysis("embeddings", "distances of task embeddings or generated weights (hnet)", choices.Embeddings),
+    Analysis(
+        "embeddings", "distances between task embeddings or generated weights (hnet)", choices.Embeddings
+    ),
     Analysis("flatness", "mean Fisher of each task right after it was learnt", choices.FlatnessOptions),
     Analysis(
-        "theory", "linear RNNs: tasks in orthogonal subspaces, until they are full", choices.Theory, False
+        "theory", "linear RNNs: tasks in orthogonal subspaces, until no more fit", choices.Theory, False
     ),
-    Analysis("steps", "accuracy at each answered step", choices.Steps),
-    Analysis("forgetting", "accuracy of each task over the course of the run", choices.Forgetting),
+    Analysis("steps", "accuracy at each output step", choices.Steps),
+    Analysis("forgetting", "accuracy of each task throughout the run", choices.Forgetting),
 )
 
 ANALYSES = {entry.name: entry for entry in _ENTRIES}
@@ -73,7 +77,7 @@ ANALYSES = {entry.name: entry for entry in _ENTRIES}
 
 
 def find_analysis(name: str) -> Analysis:
-    """The analysis of that name; a teaching error if there is none."""
+    """The analysis of that name; raises a helpful error if there is none."""
     if name not in ANALYSES:
         raise unknown("analysis", name, ANALYSES)
     return ANALYSES[name]

@@ -12,57 +12,57 @@ Portion = Annotated[float, Field(gt=0, le=1)]
 
 
 class AfterPhase(Options):
-    """Options of analyses that look at one moment of a run."""
+    """Options of analyses that look at one point of a run."""
 
     after: PositiveInt | None = None
-    """The phase (from 1) after which to look; not given: the last."""
+    """Analyse the run after this phase (counted from 1); default: the last."""
 
 
 class Dimensionality(AfterPhase):
-    """How many dimensions the hidden states fill."""
+    """Intrinsic dimensionality of the hidden states."""
 
     threshold: Portion = 0.75
-    """Part of the variance that the components must explain."""
+    """Fraction of the variance that the components must explain."""
     samples: PositiveInt | None = 1000
-    """Test samples of each task at the most."""
+    """Maximum number of test samples per task."""
     kernel: bool = False
     """Kernel PCA with the cosine kernel instead of PCA."""
     pooled: Literal["no", "all", "input", "output", "stop", "last"] = "no"
-    """no: each step by itself; otherwise the steps over which states are pooled."""
+    """no: analyse each step separately; otherwise, the steps over which states are pooled."""
     layer: int = -1
-    """Recurrent layer, from 0; negative: from the last."""
+    """Recurrent layer, counted from 0; negative: counted from the last."""
 
 
 class Importance(Options):
     """How important the recurrent weights are."""
 
     samples: PositiveInt | None = None
-    """Training samples for a Fisher, where the run has stored no importance; not given: all."""
+    """Training samples for the Fisher, if the run has stored no importance values; default: all."""
 
 
 class Supervised(AfterPhase):
     """How many dimensions the tasks need."""
 
     every: bool = False
-    """After each phase, not only after one."""
+    """Analyse every phase, not just one."""
     columns: PositiveInt | None = 40
-    """Dimensions at the most; none: as many as there are units."""
+    """Maximum number of dimensions; none: the number of units."""
     iterations: PositiveInt = 100
-    """Steps of Adam for each dimension."""
+    """Adam steps per dimension."""
     learning_rate: PositiveFloat = 0.01
-    """Step size of Adam."""
+    """Adam's learning rate."""
     orthogonality: Strength = 1000.0
     """Factor of ||U^T U - I||^2."""
     batch_size: PositiveInt = 64
-    """Training samples of each task in a step."""
+    """Training samples per task in one step."""
     samples: PositiveInt = 5000
-    """Training samples of each task to draw from."""
+    """Training samples per task to draw from."""
     place: Literal["all", "stop"] = "all"
     """Project the states of all steps, or only at the stop bit."""
 
 
 class Readout(AfterPhase):
-    """Which subspaces the heads read."""
+    """Subspaces that the heads read."""
 
     measure: Literal["similarity", "smallest-angle", "largest-angle"] = "similarity"
     """||V_k V_l^T||_F, or a principal angle in degrees."""
@@ -79,7 +79,7 @@ class FlatnessOptions(Options):
     """How flat the solutions are."""
 
     samples: PositiveInt | None = 2000
-    """Training samples for each Fisher."""
+    """Training samples per Fisher."""
 
 
 class Theory(Options):
@@ -90,17 +90,17 @@ class Theory(Options):
     dimension: PositiveInt = 4
     """Dimensions p_k of each task's subspace."""
     tasks: PositiveInt = 12
-    """Tasks at the most."""
+    """Maximum number of tasks."""
     seed: Annotated[int, Field(ge=0)] = 0
-    """Seed of subspaces and dynamics."""
+    """Seed of the subspaces and dynamics."""
 
 
 class Steps(AfterPhase):
-    """Accuracy at each answered step."""
+    """Accuracy at each output step."""
 
 
 class Forgetting(Options):
-    """Accuracy over the course of a run."""
+    """Accuracy throughout a run."""
 
     over: Literal["phases", "iterations"] = "phases"
     """Test accuracy of all tasks after each phase, or validation accuracy of the current one."""

@@ -1,7 +1,7 @@
 """Intrinsic dimensionality of hidden states (paper Sec. 4; kernel PCA is its footnote).
 
-The number of principal components that are needed to explain a given part of the variance, 75 % in the paper.
-This is the true count; the original reports the index of the last component that is needed, one less.
+The number of principal components needed to explain a given fraction of the variance, 75 % in the paper.
+This is the true count; the original reports the index of the last component needed, which is one less.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from perdure.analysis.states import Moment, States
 from perdure.errors import PerdureError
 
 THRESHOLD = 0.75
-"""Part of the variance to be explained (paper Sec. 4)."""
+"""Fraction of the variance to be explained (paper Sec. 4)."""
 ROUNDING = 1e-9
-"""A sum of ratios this little below the threshold has reached it."""
+"""A sum of ratios that misses the threshold by no more than this has reached it."""
 FEWEST = 2
-"""Sequences without which there is no variance."""
+"""Minimum number of sequences for a variance."""
 
 
 def explained_variance(activity: Tensor) -> Tensor:
-    """Part of the variance of activity [N, H] along each principal component [H], falling; 0 without any."""
+    """Fraction of the variance of activity [N, H] along each principal component [H], descending; or 0."""
     values = _components(activity)[0]
     return values / values.sum() if values.sum() > 0 else values
 
 
 def kernel_variance(activity: Tensor) -> Tensor:
-    """Kernel PCA with the cosine kernel: its normalised eigenvalues, falling; those beyond H are 0.
+    """Kernel PCA with the cosine kernel: its normalised eigenvalues, descending; those beyond H are 0.
 
     The cosine of two states is the inner product of the states scaled to length 1, so the eigenvalues of
     the centred kernel matrix [N, N] are those of the scaled states' scatter matrix [H, H].
@@ -42,7 +42,7 @@ def dimension(activity: Tensor, threshold: float = THRESHOLD, *, kernel: bool = 
     """The smallest number of components that explain `threshold` of the variance; 0 if nothing varies."""
     if not 0 < threshold <= 1:
         raise PerdureError(
-            f"The part of the variance to explain must lie between 0 and 1 (given: {threshold})."
+            f"The fraction of variance to explain must be between 0 and 1 (given: {threshold})."
         )
     ratios = kernel_variance(activity) if kernel else explained_variance(activity)
     if ratios.sum() == 0:
@@ -54,10 +54,10 @@ def dimension(activity: Tensor, threshold: float = THRESHOLD, *, kernel: bool = 
 def dimension_per_step(
     states: States, threshold: float = THRESHOLD, *, kernel: bool = False, readout: bool = False
 ) -> list[int]:
-    """Intrinsic dimensionality of h_t (or of y_t) at each step at which two or more sequences still run."""
+    """Intrinsic dimensionality of h_t (or y_t) at each step that at least two sequences reach."""
     rows = states.readout if readout else states.hidden
     if rows is None:
-        raise PerdureError("Only Elman layers have a readout y_t; look at the states h_t instead.")
+        raise PerdureError("Only Elman layers have a readout y_t; analyse the states h_t instead.")
     running = [states.lengths > step for step in range(states.steps)]
     return [
         dimension(rows[mask, step], threshold, kernel=kernel)
@@ -74,9 +74,9 @@ def dimension_during(
 
 
 def explained_by(reference: Tensor, activity: Tensor, counts: Sequence[int]) -> list[float]:
-    """Part of the variance of activity [N, H] within the first principal components of a reference [M, H].
+    """Fraction of the variance of activity [N, H] in the first principal components of a reference [M, H].
 
-    One number for each count of components; how much of a later task lives in the first task's space.
+    One number per count of components: how much of a later task lies in the first task's space.
     """
     axes = _components(reference)[1]
     centred = activity.double() - activity.double().mean(0)
@@ -91,29 +91,29 @@ class Shares(NamedTuple):
     """Dimensions of several tasks' activity."""
 
     separate: list[int]
-    """Of each task's by itself."""
+    """Dimensions of each task separately."""
     joint: int
-    """Of all together; below the sum where tasks share dimensions."""
+    """Dimensions of all tasks together; less than the sum if tasks share dimensions."""
 
     @property
     def total(self) -> int:
-        """The sum of the separate ones."""
+        """The sum over the separate tasks."""
         return sum(self.separate)
 
 
 def shared_dimensions(
     activities: Sequence[Tensor], threshold: float = THRESHOLD, *, kernel: bool = False
 ) -> Shares:
-    """Dimensions of each task's activity [N_k, H], and of that of all tasks together."""
+    """Dimensions of each task's activity [N_k, H], and of all tasks together."""
     separate = [dimension(activity, threshold, kernel=kernel) for activity in activities]
     return Shares(separate, dimension(torch.cat(list(activities)), threshold, kernel=kernel))
 
 
 def _components(activity: Tensor) -> tuple[Tensor, Tensor]:
-    """Variances along the principal axes, falling, and the axes as columns [H, H]; in double precision."""
+    """Variances along the principal axes, descending, and the axes as columns [H, H]; in double precision."""
     centred = activity.double() - activity.double().mean(0)
     values, axes = torch.linalg.eigh(centred.t() @ centred / max(len(activity) - 1, 1))
     values = values.flip(0).clamp(min=0)
-    # What rounding leaves of directions in which nothing varies is no variance.
+    # Rounding errors in directions without variation are not variance.
     values[values <= values[0] * len(values) * torch.finfo(values.dtype).eps] = 0
     return values, axes.flip(1)

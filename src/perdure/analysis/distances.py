@@ -13,16 +13,16 @@ from perdure.networks.layout import Layout
 
 
 def distances(vectors: Sequence[Tensor]) -> list[list[float]]:
-    """Euclidean distance of all pairs of vectors [K, K], in double precision."""
+    """Euclidean distances between all pairs of vectors [K, K], in double precision."""
     stacked = torch.stack([vector.reshape(-1).double() for vector in vectors])
-    # By differences, not by inner products: close vectors keep their digits.
+    # From differences, not from inner products, so that close vectors keep their precision.
     table = torch.cdist(stacked, stacked, compute_mode="donot_use_mm_for_euclid_dist")
     rows: list[list[float]] = table.tolist()
     return rows
 
 
 def embedding_distances(state: LearnerState, tasks: Sequence[int]) -> list[list[float]]:
-    """Distances between the embeddings e_k of tasks of a hypernetwork."""
+    """Distances between the embeddings e_k of a hypernetwork's tasks."""
     names = [f"embedding.{task}" for task in tasks]
     if not all(name in state.parameters for name in names):
         raise PerdureError("Only runs with a hypernetwork (hnet) have task embeddings.")
@@ -32,11 +32,11 @@ def embedding_distances(state: LearnerState, tasks: Sequence[int]) -> list[list[
 def weight_distances(weights: Sequence[Mapping[str, Tensor]], layout: Layout) -> list[list[float]]:
     """Distances between tasks' weights within a layout, such as `network.body`.
 
-    The body is what tasks can share; a generated psi also has the heads of other tasks, which nothing uses.
+    The body is what tasks can share; a generated psi also contains the unused heads of other tasks.
     """
     for psi in weights:
         if any(tuple(psi[name].shape) != shape for name, shape in layout.shapes.items()):
             raise PerdureError(
-                "Distances between weights need networks of the same units; masking gives each task its own."
+                "Distances between weights need networks with the same units; those of masked tasks differ."
             )
     return distances([layout.join(psi) for psi in weights])

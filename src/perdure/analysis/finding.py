@@ -1,4 +1,4 @@
-"""What an analysis found: a table of numbers, and a way to draw it."""
+"""The result of an analysis: a table of numbers, and a way to draw it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ Draw = Callable[["Axes"], None]
 
 @dataclass(frozen=True)
 class Finding:
-    """A title, a table, and perhaps a drawing."""
+    """A title, a table, and optionally a drawing."""
 
     title: str
     columns: list[str]
     rows: list[list[Value]]
-    """As many values as there are columns; NaN where there is none."""
+    """One value per column; NaN where there is none."""
     draw: Draw | None = None
 
     @property
     def json(self) -> dict[str, Any]:
-        """As plain data; what is not finite becomes null, since JSON cannot say it."""
+        """As plain data; non-finite values become null, since JSON cannot represent them."""
         rows = [
             [None if isinstance(value, float) and not math.isfinite(value) else value for value in row]
             for row in self.rows
@@ -38,7 +38,7 @@ class Finding:
 def lines(
     x: Sequence[float], series: Mapping[str, Sequence[float]], across: str, upwards: str, *, log: bool = False
 ) -> Draw:
-    """One line for each named series; a shorter one ends earlier."""
+    """One line per named series; shorter series end earlier."""
 
     def draw(axes: Axes) -> None:
         for name, values in series.items():
@@ -75,7 +75,7 @@ def pairs(title: str, tasks: Sequence[int], values: Sequence[Sequence[float]], l
 
 
 def beside(title: str, first: str, series: Mapping[str, Sequence[float]], upwards: str) -> Finding:
-    """A finding of several courses over the same steps (from 1), a column each; NaN after a course's end."""
+    """A finding of several series over the same steps (from 1), one column each; NaN after a series ends."""
     longest = max((len(values) for values in series.values()), default=0)
     rows: list[list[Value]] = [
         [step + 1, *(values[step] if step < len(values) else math.nan for values in series.values())]

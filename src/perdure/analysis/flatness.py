@@ -1,8 +1,8 @@
 """How flat the solutions are: mean Fisher after each task (SM "Discussion on task-specific solutions in CL").
 
 F^(k) is the diagonal empirical Fisher of task k's weights right after it was learnt, on its training data.
-For task-specific solutions (from-scratch, hnet) it is all that counts. One set of weights for all tasks
-(online EWC) has to stand for all tasks so far, so there the running sum counts.
+For task-specific solutions (from-scratch, hnet) it is all that matters. A single set of weights for all tasks
+(online EWC) has to account for all tasks so far, so there the running sum matters.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def mean_fisher(
     samples: int | None = None,
     generator: torch.Generator | None = None,
 ) -> float:
-    """Mean of the diagonal Fisher over the weights that a task uses: the body and what is its own."""
+    """Mean of the diagonal Fisher over the weights that a task uses: the body and its own weights."""
     values = fisher(network, weights, data, task=task, samples=samples, generator=generator)
     used = network.layout_of(task).axes
     return float(torch.cat([values[name].reshape(-1).double() for name in used]).mean())
 
 
 def accumulated(means: list[float]) -> list[Flatness]:
-    """Each task's mean Fisher beside the running sum."""
+    """Each task's mean Fisher and the running sum."""
     return [Flatness(task, own, sum(means[: task + 1])) for task, own in enumerate(means)]

@@ -1,7 +1,7 @@
 """Mean importance of recurrent weights (paper Fig. 3c; SM for SI and for LSTMs).
 
-The mean is over all entries of the hidden-to-hidden tensors W_hh and b_hh, all gates, layers and directions
-alike, and separately over those of the Elman readout, W_ho and b_ho.
+The mean is taken over all entries of the hidden-to-hidden tensors W_hh and b_hh, over all gates, layers and
+directions, and separately over those of the Elman readout, W_ho and b_ho.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from perdure.learning.learner import Learner, LearnerState
 from perdure.networks.layout import Weights
 
 KEEPERS = ("online-ewc", "si")
-"""Penalties whose memory holds importance values of weights."""
+"""Penalties that store importance values of weights."""
 
 
 class Means(NamedTuple):
-    """Mean importance of the recurrent weights and of the readout's (None for cells without one)."""
+    """Mean importance of the recurrent weights and of the readout's weights (None for cells without one)."""
 
     recurrent: float
     readout: float | None
 
 
 def mean_importance(values: Mapping[str, Tensor]) -> Means:
-    """Means over recurrent tensors of values given per weight, such as a Fisher."""
+    """Means over the recurrent tensors of values given per weight, such as a Fisher."""
     recurrent = _mean(values, "_hh")
     if recurrent is None:
-        raise PerdureError("These values name no recurrent weights; names such as recurrent.0.weight_hh do.")
+        raise PerdureError("These values include no recurrent weights, such as recurrent.0.weight_hh.")
     return Means(recurrent, _mean(values, "_ho"))
 
 
@@ -42,19 +42,19 @@ def _mean(values: Mapping[str, Tensor], suffix: str) -> float | None:
 
 
 def keeper_of(learner: Learner) -> str | None:
-    """The penalty of a learner that remembers how important each weight is, if there is one."""
+    """The penalty of a learner that stores the importance of each weight, if there is one."""
     kept = [name for name in KEEPERS if name in learner.penalties]
     return kept[0] if kept and not learner.source.generates else None
 
 
 def stored_importance(state: LearnerState, penalty: str) -> Weights:
-    """The importance of each weight of the body that a penalty has gathered so far, by name.
+    """The importance of each weight of the body that a penalty has accumulated so far, by name.
 
-    Weights outside all sub-networks that were trained so far (masking) have importance 0.
+    Weights outside all sub-networks trained so far (masking) have importance 0.
     """
     memory = state.memories.get(penalty, {})
     if "importance.body" not in memory:
-        raise PerdureError(f"The memory of '{penalty}' holds no importance values of a network's weights.")
+        raise PerdureError(f"The memory of '{penalty}' contains no importance values of a network's weights.")
     return state.network.body.split(memory["importance.body"])
 
 

@@ -27,7 +27,7 @@ class OpenedRun:
     """A run from its folder and record; phases and tasks are counted from 0."""
 
     def __init__(self, folder: RunFolder, record: Record) -> None:
-        """Build the tasks and the learner again; weights are read when they are asked for."""
+        """Rebuild the tasks and the learner; weights are read when needed."""
         self.folder, self.record = folder, record
         self.config = from_json(record.config)
         tasks, self.learner = assemble(self.config)
@@ -36,7 +36,7 @@ class OpenedRun:
 
     @property
     def title(self) -> str:
-        """What the run was."""
+        """A description of the run."""
         return f"{self.record.benchmark}, {self.record.method}, seed {self.record.seed}"
 
     @property
@@ -45,12 +45,10 @@ class OpenedRun:
         return self.learner.phases(len(self._data))
 
     def phase(self, after: int | None) -> int:
-        """The phase (from 0) that `after` names, counted from 1; None is the last."""
+        """The phase (from 0) for `after`, which is counted from 1; None is the last."""
         count = len(self.phases)
         if after is not None and not 1 <= after <= count:
-            raise PerdureError(
-                f"Run {self.record.hash} has phases 1 to {count}; there is nothing after phase {after}."
-            )
+            raise PerdureError(f"Run {self.record.hash} has phases 1 to {count}; there is no phase {after}.")
         return count - 1 if after is None else after - 1
 
     def phase_of(self, task: int) -> int:
@@ -58,7 +56,7 @@ class OpenedRun:
         return next(number for number, tasks in enumerate(self.phases) if task in tasks)
 
     def learnt(self, phase: int) -> list[int]:
-        """Tasks that were learnt up to the end of a phase."""
+        """Tasks learnt up to the end of a phase."""
         return [task for tasks in self.phases[: phase + 1] for task in tasks]
 
     @cached_property
@@ -67,12 +65,12 @@ class OpenedRun:
         return Network(self.config.network, self.learner.inputs, outputs_of(self._data))
 
     def _state(self, phase: int) -> LearnerState:
-        """What the learner knew after a phase."""
+        """The learner's state after a phase."""
         outputs = outputs_of([self._data[task] for task in self.learnt(phase)])
         return unpack(self.folder.knowledge(phase), self.learner, outputs)
 
     def data(self, phase: int) -> list[Splits]:
-        """The tasks' data, read as they were after a phase (word vectors may have been trained)."""
+        """The tasks' data as they were read after a phase (word vectors may have been trained)."""
         vectors = self.state(phase).parameters
         return [all_read_through(splits, task, vectors) for task, splits in enumerate(self._data)]
 
@@ -81,11 +79,11 @@ class OpenedRun:
         return self.state(phase).weights(self.learner, task)
 
     def chance(self, *role: object) -> torch.Generator:
-        """A generator for an analysis of this run; the run itself used none of these roles."""
+        """A generator for an analysis of this run; the run itself uses none of these roles."""
         return generator(self.record.seed, "analysis", *role)
 
     def states(self, phase: int, task: int, samples: int | None, layer: int = -1) -> States:
-        """States on a task's test data after a phase, at most `samples`, among all units of the network."""
+        """States on test data of a task after a phase, of at most `samples`, among all units."""
         network, weights = self.running(phase, task)
         chance = self.chance("states", task)
         test = self.data(phase)[task].test
@@ -93,19 +91,19 @@ class OpenedRun:
         return found.spread(self.units(phase, task, layer), self.width(layer))
 
     def width(self, layer: int = -1) -> int:
-        """States of a recurrent layer, all directions."""
+        """Number of states of a recurrent layer, over all directions."""
         return sum(units for _, units in self.config.network.state_groups(layer))
 
     def units(self, phase: int, task: int, layer: int = -1) -> Tensor | None:
-        """Which states of a recurrent layer a task's sub-network has; None: all."""
+        """Which states of a recurrent layer belong to a task's sub-network; None: all."""
         return self._kept(phase, task, self.config.network.state_groups(layer))
 
     def features(self, phase: int, task: int) -> Tensor | None:
-        """Which of the features that heads read a task's sub-network has; None: all."""
+        """Which of the heads' input features belong to a task's sub-network; None: all."""
         return self._kept(phase, task, self.network.feature_groups)
 
     def _kept(self, phase: int, task: int, groups: Sequence[tuple[str, int]]) -> Tensor | None:
-        """Units of the groups, side by side, whose weights the task trains; None if it trains all weights."""
+        """Units of the groups, concatenated, whose weights the task trains; None if it trains all weights."""
         state = self.state(phase)
         where = self.learner.source.active(state.network, state.buffers, [task]).get(BODY)
         if where is None:
@@ -114,7 +112,7 @@ class OpenedRun:
         marks = body.split(torch.zeros(body.size).index_fill(0, where.cpu(), 1))
         parts = []
         for group, units in groups:
-            # Any weight into these units tells; all gates of a unit stay or go together.
+            # Any weight into these units will do; all gates of a unit are kept or dropped together.
             name = next(name for name, axes in body.axes.items() if axes[0].groups == ((group, units),))
             parts.append(marks[name][:units].reshape(units, -1).sum(1) > 0)
         return torch.cat(parts).nonzero()[:, 0]

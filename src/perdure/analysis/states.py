@@ -1,4 +1,4 @@
-"""Hidden states h_t of a network on data, for networks of any kind and sequences of any lengths."""
+"""Hidden states h_t of a network on data, for any network and sequences of any length."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from perdure.networks.tape import Tape
 from perdure.targets.target import Target
 
 Moment = Literal["all", "input", "output", "stop", "last"]
-"""Steps of a sequence: all; those before the stop bit; those that are answered; the stop bit; the last."""
+"""Steps of a sequence: all; those before the stop bit; the output steps; the stop bit; the last."""
 
 FORWARD_BATCH = 500
-"""Sequences of one forward pass."""
+"""Number of sequences per forward pass."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class States:
 
     target: Target
     hidden: Tensor
-    """h_t [N, T, H]; both directions side by side where there are two."""
+    """h_t [N, T, H]; both directions concatenated if there are two."""
     readout: Tensor | None
-    """What the layer passes on, such as y_t = tanh(W_ho h_t + b_ho) [N, T, H]; None if that is h_t itself."""
+    """The layer's output, such as y_t = tanh(W_ho h_t + b_ho) [N, T, H]; None if that is h_t itself."""
     lengths: Tensor
     """Length of each sequence [N]."""
     answers: Tensor
-    """Number of last steps that are answered, for each sequence [N]."""
+    """Number of output steps at the end of each sequence [N]."""
 
     @property
     def steps(self) -> int:
@@ -52,7 +52,7 @@ class States:
         return self.hidden[self.lengths > step, step]
 
     def during(self, moment: Moment) -> Tensor:
-        """h_t of all sequences and of all steps of a moment, pooled: [M, H]."""
+        """h_t of all sequences at all steps of a moment, pooled: [M, H]."""
         return self.hidden[self._steps(moment)]
 
     def _steps(self, moment: Moment) -> Tensor:
@@ -73,7 +73,7 @@ class States:
         return step == first - 1 if moment == "stop" else step < first - 1
 
     def spread(self, units: Tensor | None, width: int) -> States:
-        """The states at the places [H] that a sub-network's units have among `width`; 0 elsewhere."""
+        """The states at the positions [H] that a sub-network's units have among `width`; 0 elsewhere."""
         if units is None:
             return self
         hidden, readout = (
@@ -95,10 +95,10 @@ def hidden_states(
     samples: int | None = None,
     generator: torch.Generator | None = None,
 ) -> States:
-    """States of a recurrent layer (default: the last) on data, at most `samples` random sequences of it."""
+    """States of a recurrent layer (default: the last) on data, for at most `samples` random sequences."""
     data = chosen(as_data(data, weights), samples, generator)
     frozen = {name: weight.detach() for name, weight in weights.items()}
-    network.architecture.state_groups(layer)  # a sentence where there is no such layer
+    network.architecture.state_groups(layer)  # raises a helpful error if there is no such layer
     hidden: list[Tensor] = []
     readout: list[Tensor] = []
     steps = data.x.shape[1]
@@ -120,7 +120,7 @@ def hidden_states(
 def traced(
     network: Network, weights: Weights, batch: Batch, task: int, layer: int
 ) -> tuple[Tensor, Tensor | None]:
-    """Packed h_t of a layer and, if it is something else, what the layer passes on of them [S, H]."""
+    """Packed h_t of a layer and, if it differs, the layer's output [S, H]."""
     tape = Tape()
     network.features(weights, batch, task, None, tape)
     states = tape.layers[layer]
@@ -136,12 +136,12 @@ def as_data(data: Sequences | Data, weights: Weights) -> Data:
 
 
 def chosen(data: Data, samples: int | None, generator: torch.Generator | None) -> Data:
-    """At most `samples` random sequences; all in their order if there are no more."""
+    """At most `samples` random sequences; all of them, in order, if there are no more."""
     if samples is None or samples >= len(data):
         return data
     if generator is None:
         raise PerdureError(
-            "A random subset needs a generator, for instance perdure.randomness.generator(seed, 'states')."
+            "A random subset needs a generator, such as perdure.randomness.generator(seed, 'states')."
         )
     index = torch.randperm(len(data), generator=generator)[:samples]
     where = index.to(data.x.device)

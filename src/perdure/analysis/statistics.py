@@ -1,6 +1,6 @@
-"""Numbers over seeds: mean, standard error, t-interval, paired comparison, and verdicts.
+"""Statistics over seeds: mean, standard error, t-interval, paired comparison, and verdicts.
 
-scipy.stats takes a second or two to load, so that it is imported where it is used.
+scipy.stats takes a second or two to load, so it is imported where it is used.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from perdure.errors import PerdureError
 LEVEL = 0.95
 """Coverage of intervals."""
 ALPHA = 0.05
-"""How often a test may say that two equal numbers differ, or that two that differ by the margin agree."""
+"""How often a test may call two equal numbers different, or two that differ by the margin equal."""
 RESAMPLES = 9_999
-"""Changes of sign that are tried: all of them where there are no more, else as many at random."""
+"""Number of sign flips tried: all of them if there are no more, otherwise this many at random."""
 LEAST_SEEDS = 3
-"""Seeds that a verdict needs. By simulation Welch's test, whose 5 % are an approximation, calls two equal
+"""Seeds that a verdict needs. In simulations Welch's test, whose 5 % are approximate, calls two equal
 numbers different in 10 % of cases with two seeds against ten, in 7 % with three, in 5 % with five or more."""
 MARGIN = 1.0
 """Percentage points below which a difference does not matter."""
 MOST_SEEDS = 1_000
-"""Up to how many seeds it is asked how many would decide."""
+"""Largest number of seeds considered when estimating how many would decide."""
 
 AGREES, HIGHER, LOWER = "agrees", "higher than published", "lower than published"
 NOT_DECIDED = "not decided"
@@ -35,7 +35,7 @@ AS_PUBLISHED, REVERSED, TOO_CLOSE = "as published", "the other way round", "too 
 
 @dataclass(frozen=True)
 class Number:
-    """A mean over n seeds (0: not known) and its standard error (None where n is 1 or none was published)."""
+    """A mean over n seeds (0: unknown) and its standard error (None if n is 1 or none was published)."""
 
     mean: float
     sem: float | None = None
@@ -86,10 +86,10 @@ class PairedComparison:
 def paired(
     first: Sequence[float], second: Sequence[float], generator: np.random.Generator
 ) -> PairedComparison:
-    """Compare values of two methods, pair by pair (the same seed at the same place)."""
+    """Compare values of two methods, pair by pair (the same seed at the same index)."""
     if len(first) != len(second) or len(first) < 2:
         raise PerdureError(
-            f"A paired comparison needs the same two or more seeds of both methods "
+            f"A paired comparison needs the same two or more seeds for both methods "
             f"(given: {len(first)} and {len(second)} values)."
         )
     differences = np.asarray(first, dtype=float) - np.asarray(second, dtype=float)
@@ -100,7 +100,7 @@ def paired(
 
 
 def _t_test(mean: float, sem: float, differences: NDArray[np.float64]) -> tuple[float, float]:
-    if sem == 0:  # where the t-test divides by 0
+    if sem == 0:  # the t-test would divide by 0
         return (0.0, 1.0) if mean == 0 else (math.copysign(math.inf, mean), 0.0)
     from scipy.stats import ttest_1samp
 
@@ -109,7 +109,7 @@ def _t_test(mean: float, sem: float, differences: NDArray[np.float64]) -> tuple[
 
 
 def _sign_flips(differences: NDArray[np.float64], generator: np.random.Generator) -> float:
-    """Part of all changes of sign that give a mean at least as far from 0; of random ones for many pairs."""
+    """Fraction of all sign flips that give a mean at least as far from 0; of random ones if they are many."""
     from scipy.stats import permutation_test
 
     found = permutation_test(
@@ -128,10 +128,10 @@ def verdict(ours: Number, published: Number, *, margin: float = MARGIN) -> str:
     """How our number compares with a published one, from the difference of the two means.
 
     - "agrees": an equivalence test (two one-sided Welch tests at 5 %) says that the means differ by less than
-      the margin, 1 percentage point. Numbers that are not in percent need another margin.
-    - "higher than published", "lower than published": they are not shown to agree, and a Welch test says at
-      5 % that they differ.
-    - "not decided": neither; always so for fewer than three seeds, and where no standard error was published.
+      the margin, 1 percentage point. Numbers that are not in percent need a different margin.
+    - "higher than published", "lower than published": they are not shown to agree, and a Welch test at
+        5 % says that they differ.
+    - "not decided": neither; always so with fewer than three seeds, or if no standard error was published.
     """
     if not math.isfinite(ours.mean - published.mean):
         raise PerdureError(f"Numbers that are not finite cannot be compared ({ours.mean}, {published.mean}).")
@@ -147,10 +147,10 @@ def verdict(ours: Number, published: Number, *, margin: float = MARGIN) -> str:
 
 
 def seeds_needed(ours: Number, published: Number, *, margin: float = MARGIN) -> int | None:
-    """The least number of our seeds with which `verdict` would decide, if mean and spread stay as they are.
+    """The smallest number of our seeds with which `verdict` would decide, if mean and spread stay the same.
 
-    The spread of one seed is not known; that of the published number stands in. None if not even MOST_SEEDS
-    would do, since the published standard error alone is too large, or if that is not known.
+    The spread is unknown for one seed; that of the published number is used instead. None if even MOST_SEEDS
+    would not suffice, because the published standard error alone is too large or is not known.
     """
     known = ours if ours.sem is not None else published
     if known.sem is None or published.sem is None or known.n < 1:
@@ -164,11 +164,11 @@ def seeds_needed(ours: Number, published: Number, *, margin: float = MARGIN) -> 
 
 
 def order(ours: Number, published: Number, *, margin: float = MARGIN) -> str:
-    """Whether two methods stand in the published order, from our and the published difference of the two.
+    """Whether two methods are in the published order, from our difference and the published one.
 
-    "as published" or "the other way round", by the two signs, if a paired t-test says at 5 % that our methods
+    "as published" or "the other way round", by the two signs, if a paired t-test at 5 % says that our methods
     differ; "too close to call" if an equivalence test says that they differ by less than the margin; else
-    "not decided", as always for one seed. Empty if the published numbers are equal: then there is no order.
+    "not decided", as always for one seed. Empty if the published numbers are equal, so there is no order.
     """
     if published.mean == 0:
         return ""
@@ -188,19 +188,19 @@ Values = NDArray[np.float64]
 def _welch(sems: Values, counts: NDArray[np.int64], other_sem: float, other_n: int) -> tuple[Values, Values]:
     """Standard error of a difference of two means, and Welch's degrees of freedom, for each of our SEMs.
 
-    A published number of seeds that is not known counts as the least that has a spread, two.
+    An unknown published number of seeds counts as the smallest that has a spread, two.
     """
     ours, theirs = sems**2, other_sem**2
     total = ours + theirs
     shares = ours**2 / (counts - 1) + theirs**2 / (max(other_n, 2) - 1)
-    with np.errstate(invalid="ignore", divide="ignore"):  # without any spread they are not used
+    with np.errstate(invalid="ignore", divide="ignore"):  # unused if there is no spread
         return np.sqrt(total), total**2 / shares
 
 
 def _tested(
     difference: float, error: Values, freedom: Values, margin: float
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Whether a difference is shown to be within the margin, and whether it is shown not to be 0."""
+    """Whether a difference is shown to be within the margin, and whether it is shown to be non-zero."""
     from scipy.stats import t
 
     size, known = abs(difference), error > 0

@@ -17,7 +17,7 @@ from perdure.storage.record import Record
 
 
 class StepScore(NamedTuple):
-    """Accuracy in percent at one answered step (from 1), and how many answers it is made of."""
+    """Accuracy in percent at one output step (from 1), and the number of outputs it is based on."""
 
     step: int
     accuracy: float
@@ -28,9 +28,9 @@ class StepScore(NamedTuple):
 def accuracy_per_step(
     network: Network, weights: Weights, data: Sequences | Data, task: int = 0
 ) -> list[StepScore]:
-    """Accuracy at each answered step: of the pattern, or of the sequence where each step has a tag.
+    """Accuracy at each output step: of the pattern, or of the sequence if each step has a tag.
 
-    Steps at which nothing is asked are left out.
+    Steps at which nothing is scored are left out.
     """
     data = as_data(data, weights)
     tallies: dict[int, Tensor] = {}
@@ -45,7 +45,7 @@ def accuracy_per_step(
 
 
 class Course(NamedTuple):
-    """What became of a task: its accuracy in percent after each phase from its own on."""
+    """A task's accuracy in percent after each phase, starting with its own."""
 
     task: int
     accuracy: list[float]
@@ -62,7 +62,7 @@ def courses(record: Record) -> list[Course]:
 
 
 class CurvePoint(NamedTuple):
-    """Validation accuracy of what is being learnt, at an iteration counted over the whole run."""
+    """Validation accuracy of the current task, at an iteration counted over the whole run."""
 
     iteration: int
     phase: int
@@ -70,7 +70,7 @@ class CurvePoint(NamedTuple):
 
 
 def learning_curve(record: Record) -> list[CurvePoint]:
-    """All validations of a run in their order; phases are counted from 0."""
+    """All validations of a run in order; phases are counted from 0."""
     points, before = [], 0
     for phase, (curve, iterations) in enumerate(zip(record.curves, record.iterations, strict=True)):
         points += [

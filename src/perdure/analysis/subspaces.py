@@ -1,4 +1,4 @@
-"""Which subspaces of the hidden space the output heads read (SM "Task Similarity and Forward Transfer").
+"""The subspaces of the hidden space that the output heads read (SM "Task Similarity and Forward Transfer").
 
 V_k are the right singular vectors of a head's weight matrix: an orthonormal basis of what the head reads.
 """
@@ -15,7 +15,7 @@ def readout_basis(head: Tensor, threshold: float = 0.0) -> Tensor:
     """Orthonormal rows V [p, H] that span what a head's weights [outputs, H] read.
 
     Directions with a singular value of at most `threshold` times the largest are left out; by default only
-    those that rounding alone makes different from zero, so that all others count, as in the original.
+    those that differ from zero by rounding alone, so that all others count, as in the original.
     """
     _, values, vectors = torch.linalg.svd(head.double(), full_matrices=False)
     rounding = max(head.shape) * torch.finfo(head.dtype).eps
@@ -24,7 +24,7 @@ def readout_basis(head: Tensor, threshold: float = 0.0) -> Tensor:
 
 
 def similarity(first: Tensor, second: Tensor) -> float:
-    """||V_k V_l^T||_F of two bases [p, H]: 0 for orthogonal subspaces, sqrt(p) for the same one."""
+    """||V_k V_l^T||_F of two bases [p, H]: 0 for orthogonal subspaces, sqrt(p) for equal ones."""
     return float(torch.linalg.matrix_norm(first @ second.t()))
 
 
@@ -34,7 +34,7 @@ def similarities(bases: Sequence[Tensor]) -> list[list[float]]:
 
 
 def principal_angles(first: Tensor, second: Tensor) -> list[float]:
-    """Angles between two subspaces in degrees, the smallest first; precise for small angles too."""
+    """Angles between two subspaces in degrees, smallest first; accurate for small angles too."""
     from scipy.linalg import subspace_angles
 
     angles = subspace_angles(first.double().t().numpy(), second.double().t().numpy())

@@ -1,14 +1,14 @@
 """Supervised dimensionality reduction (SM "Determining task-relevant intrinsic dimensionality").
 
 How many dimensions of the hidden space do the outputs need? A matrix U [H, n] is found column by column: a
-new column starts at random, orthogonal to those before, and is trained so that the network, given U U^T h_t
-in place of h_t, still answers its tasks; the columns before it stay. What n columns reach is the curve. (The
-original starts the first column at the first unit, which may be one that a sub-network does not have.)
-The search is greedy: where heads are very sure of themselves a column can stay at a direction that nobody
-reads, so the curve is a lower bound of what n dimensions can give.
+new column starts at random, orthogonal to the previous ones, and is trained so that the network, given
+U U^T h_t in place of h_t, still solves its tasks; the previous columns stay fixed. The curve shows what n
+columns achieve. (The original starts the first column at the first unit, which a sub-network may not have.)
+The search is greedy: where heads are very confident a column can get stuck in a direction that no head
+reads, so the curve is a lower bound of what n dimensions can achieve.
 
 `all`: every h_t is projected, and only the readout follows. `stop`: h is projected once, at the stop bit, and
-the recurrence goes on from there; this is for networks of one direction whose state is h alone (Elman).
+the recurrence continues from there; this is for unidirectional networks whose state is h alone (Elman).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Place = Literal["all", "stop"]
 
 @dataclass(frozen=True)
 class ServedTask:
-    """A task that the reduced states must serve: its network and psi, and data to fit and to test."""
+    """A task that the reduced states must serve: its network and psi, and data to fit and to test on."""
 
     network: Network
     weights: Weights
@@ -53,21 +53,21 @@ class Fitting:
     """How columns are trained; the defaults are the original's."""
 
     columns: int | None = None
-    """Columns at the most; None: as many as there are units."""
+    """Maximum number of columns; None: the number of units."""
     iterations: int = 100
-    """Steps of Adam for each column."""
+    """Adam steps per column."""
     learning_rate: float = 0.01
     orthogonality: float = 1000.0
-    """Factor of ||U^T U - I||_F^2 beside the summed task losses (the paper's 1 / gamma)."""
+    """Factor of ||U^T U - I||_F^2 in addition to the summed task losses (the paper's 1 / gamma)."""
     batch_size: int = 64
-    """Training samples of each task in a step."""
+    """Training samples per task in one step."""
     samples: int = 5000
-    """Random training samples of each task, whose states are computed once and drawn from."""
+    """Random training samples per task, whose states are computed once and drawn from."""
     place: Place = "all"
 
 
 class Reduction(NamedTuple):
-    """The columns, and what is reached with the first 1, 2, ... of them, as means over the tasks."""
+    """The columns, and the results with the first 1, 2, ... of them, as means over the tasks."""
 
     basis: Tensor
     """U [H, n]."""
@@ -76,29 +76,29 @@ class Reduction(NamedTuple):
     loss: list[float]
     """Test loss per sample."""
     whole: float
-    """Test accuracy of the states as they are."""
+    """Test accuracy with the states as they are."""
 
     def needed(self, fraction: float = 0.99) -> int | None:
-        """The fewest columns that reach this fraction of the whole accuracy; None if none does."""
+        """The fewest columns that reach this fraction of the full accuracy; None if none do."""
         reached = [n for n, value in enumerate(self.accuracy, 1) if value >= fraction * self.whole]
         return reached[0] if reached else None
 
 
 class _Frozen(NamedTuple):
-    """What of a task's data does not depend on U, as if it were a data set of its own."""
+    """The part of a task's data that does not depend on U, as a data set of its own."""
 
     part: ServedTask
     place: Place
     target: Target
     rows: Tensor
-    """`all`: h at the answered steps [N, A, H]. `stop`: h at the stop bit, then W_ih x + b: [N, 1 + A, H]."""
+    """`all`: h at the output steps [N, A, H]. `stop`: h at the stop bit, then W_ih x + b: [N, 1 + A, H]."""
     y: Tensor
 
     def batch(self, index: Tensor | slice) -> Batch:
         return pack_batch(self.target, self.rows[index], self.y[index])
 
     def answers(self, batch: Batch, basis: Tensor | None) -> Tensor:
-        """Logits from states projected to the columns of a basis (None: as they are)."""
+        """Logits from states projected onto the columns of a basis (None: not projected)."""
         network, weights, task = self.part.network, self.part.weights, self.part.task
         if basis is not None and self.part.units is not None:
             basis = basis[self.part.units]
@@ -108,7 +108,7 @@ class _Frozen(NamedTuple):
             return network.read_out(weights, states.split(widths, dim=1), task)
         cell, prefix = _last_cell(network)
         stop, given = batch.rows[: len(batch)], batch.rows[len(batch) :]
-        # What the projected state adds to the first step after it; the recurrence then goes on by itself.
+        # What the projected state contributes to the next step; the recurrence then continues on its own.
         added = cell.carried(weights, prefix, _projected(stop, basis))
         inputs = torch.cat([given[: len(batch)] + added, given[len(batch) :]])
         return network.read_out(weights, [cell.continued(weights, prefix, inputs, batch.answers)], task)
@@ -142,7 +142,7 @@ def _projected(states: Tensor, basis: Tensor | None) -> Tensor:
 
 
 def _new_column(basis: Tensor, generator: torch.Generator) -> Tensor:
-    """A random direction [H, 1] orthogonal to the columns so far, of length 1."""
+    """A random direction [H, 1] of length 1, orthogonal to the columns so far."""
     drawn = torch.randn(len(basis), 1, generator=generator).to(basis)
     frame = torch.linalg.qr(basis)[0]  # trained columns are only nearly orthonormal
     return functional.normalize(drawn - frame @ (frame.t() @ drawn), dim=0)
@@ -156,7 +156,7 @@ def _trained(
     optimiser = torch.optim.Adam([column], fitting.learning_rate)
     for _ in range(fitting.iterations):
         basis = torch.cat([before, column], dim=1)
-        # The entries of ||U^T U - I||^2 that the new column has a part in.
+        # The entries of ||U^T U - I||^2 that involve the new column.
         skew = 2 * (before.t() @ column).square().sum() + (column.square().sum() - 1).square()
         loss = fitting.orthogonality * skew
         for task in tasks:
@@ -186,7 +186,7 @@ def _score(task: _Frozen, basis: Tensor | None) -> tuple[float, float]:
 
 @torch.no_grad()
 def _frozen(part: ServedTask, data: Data, place: Place) -> _Frozen:
-    """Run the network up to where U comes in."""
+    """Run the network up to the point at which U is applied."""
     if place == "stop":
         _check_stop(part.network, data)
     layer = part.network.architecture.layers - 1
@@ -211,7 +211,7 @@ def _at(rows: Tensor, asked: slice | Tensor | None) -> Tensor:
 
 
 def _from_stop(part: ServedTask, batch: Batch, layer: int) -> Tensor:
-    """States at the stop bit and then the projected inputs W_ih x + b of the answered steps [B, 1 + A, H]."""
+    """States at the stop bit and then the projected inputs W_ih x + b of the output steps [B, 1 + A, H]."""
     tape = Tape()
     part.network.features(part.weights, batch, part.task, None, tape)
     hidden, given = tape.layers[layer].hidden, tape.projections[_last_cell(part.network)[1]]
@@ -220,7 +220,7 @@ def _from_stop(part: ServedTask, batch: Batch, layer: int) -> Tensor:
 
 
 def _check_stop(network: Network, data: Data) -> None:
-    """Raise a helpful error where a projection at the stop bit has no meaning."""
+    """Raise a helpful error if a projection at the stop bit makes no sense."""
     if not data.target.recalled or int(lengths_of(data).min()) <= data.y.shape[1]:
         raise PerdureError(
             "A projection at the stop bit needs a pattern to recall and a step before it; use place 'all'."
@@ -229,13 +229,13 @@ def _check_stop(network: Network, data: Data) -> None:
     one_way = isinstance(architecture, Recurrent) and not architecture.bidirectional
     if not one_way or not _last_cell(network)[0].continues:
         raise PerdureError(
-            "A projection at the stop bit is for networks of one direction whose state is h alone, such as "
+            "A projection at the stop bit is for unidirectional networks whose state is h alone, such as "
             "Elman networks; use place 'all'."
         )
 
 
 def _last_cell(network: Network) -> tuple[Cell, str]:
-    """The cell of the last recurrent layer, and how the names of its weights begin."""
+    """The cell of the last recurrent layer, and the prefix of its weights' names."""
     architecture = network.architecture
-    assert isinstance(architecture, Recurrent)  # by `_check_stop`
+    assert isinstance(architecture, Recurrent)  # ensured by `_check_stop`
     return architecture.cell, architecture.prefixes(architecture.layers - 1)[0]

@@ -1,14 +1,14 @@
-"""The theory of linear RNNs that learn several tasks, as numbers.
+"""The theory of linear RNNs that learn several tasks, in numbers.
 
 SM "A theoretical view on CL in linear RNNs". h_t = W_hh h_{t-1} starts at h_0 = sum_k U_k c^(k), where all
-tasks see the same pattern x: c^(k) is the first p_k entries of x. Task k asks for y_t^(k) = Q_kk^t c^(k) at
+tasks see the same pattern x: c^(k) is the first p_k entries of x. Task k requires y_t^(k) = Q_kk^t c^(k) at
 its own head. All Q_kk have different eigenvalues, so that no two tasks can share their processing. If the
 subspaces are orthogonal, W_hh = U Q U^T with Q = diag(Q_11, ..., Q_KK) solves all tasks without interference.
 That needs sum_k p_k <= n_h.
 
-Beyond, subspaces must overlap (their overlap has Welch's lower bound) and W_hh cannot treat all as asked.
-This is no fault of the construction: the sequences asked for have a Hankel matrix of rank sum_k p_k, a linear
-RNN with n_h units can only make one of rank n_h, and by Eckart and Young its error has a floor.
+Beyond this, subspaces must overlap (by at least Welch's lower bound) and W_hh cannot satisfy all tasks.
+This is not a flaw of the construction: the required sequences have a Hankel matrix of rank sum_k p_k, a
+linear RNN with n_h units can only produce one of rank n_h, and by Eckart and Young its error has a floor.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from perdure.errors import PerdureError
 
 EXACT = torch.float64
 RANK = 1e-9
-"""Singular values below this part of the largest count as zero."""
+"""Singular values below this fraction of the largest count as zero."""
 
 
 @dataclass(frozen=True)
 class LinearTasks:
-    """K tasks: their subspaces U_k [n_h, p_k] and what each does within its own, Q_kk [p_k, p_k]."""
+    """K tasks: their subspaces U_k [n_h, p_k] and their dynamics within them, Q_kk [p_k, p_k]."""
 
     subspaces: list[Tensor]
     dynamics: list[Tensor]
@@ -41,12 +41,12 @@ class LinearTasks:
 
     @property
     def content(self) -> list[Tensor]:
-        """C_k [p_k, p] with c^(k) = C_k x: the part of the pattern that a task is about."""
+        """C_k [p_k, p] with c^(k) = C_k x: the part of the pattern that a task uses."""
         pattern = torch.eye(max(self.dimensions), dtype=EXACT)
         return [pattern[:size] for size in self.dimensions]
 
     def recurrent(self) -> Tensor:
-        """W_hh [n_h, n_h] that retains all subspaces, W_hh U_k = U_k Q_kk; by least squares where none can.
+        """W_hh [n_h, n_h] that retains all subspaces, W_hh U_k = U_k Q_kk; by least squares if none can.
 
         For orthogonal subspaces this is U diag(Q_11, ..., Q_KK) U^T.
         """
@@ -63,9 +63,9 @@ class LinearTasks:
         return _powers(self.dynamics[task], self.content[task], steps)
 
     def interference(self) -> float:
-        """The largest ||W_hh U_k - U_k Q_kk||_F: how far one step is from what a task asks of it.
+        """The largest ||W_hh U_k - U_k Q_kk||_F: how far one step is from what a task requires.
 
-        It has a part that leaves the subspace (Q_lk for l != k) and one that other tasks alter within it.
+        It has a part that leaves the subspace (Q_lk for l != k) and a part due to other tasks within it.
         """
         weight = self.recurrent()
         wrong = [
@@ -81,7 +81,7 @@ class LinearTasks:
 
 @dataclass(frozen=True)
 class Demonstration:
-    """What came out for K tasks in n_h units."""
+    """The results for K tasks in n_h units."""
 
     tasks: int
     units: int
@@ -96,7 +96,7 @@ class Demonstration:
     least_overlap: float
     """Welch's bound: no subspaces of these dimensions overlap less."""
     error: float
-    """Relative error over all tasks and steps, with the best heads; 0: solved, 1: no better than silence."""
+    """Relative error over all tasks and steps, with the best heads; 0: solved, 1: no better than output 0."""
     errors: list[float]
     """The same for each task."""
     floor: float
@@ -104,10 +104,10 @@ class Demonstration:
 
 
 def linear_tasks(units: int, dimensions: Sequence[int], generator: torch.Generator) -> LinearTasks:
-    """Random tasks: columns of a random orthogonal matrix in turn, so orthogonal as long as they last."""
+    """Random tasks: successive columns of a random orthogonal matrix, so orthogonal as long as they last."""
     if not dimensions or min(dimensions) < 1 or max(dimensions) > units:
         raise PerdureError(
-            f"Each task's subspace must have from 1 to n_h = {units} dimensions (given: {list(dimensions)})."
+            f"Each task's subspace must have 1 to n_h = {units} dimensions (given: {list(dimensions)})."
         )
     basis = random_orthogonal(units, generator)
     subspaces, first = [], 0
@@ -120,7 +120,7 @@ def linear_tasks(units: int, dimensions: Sequence[int], generator: torch.Generat
 def distinct_dynamics(dimensions: Sequence[int], generator: torch.Generator) -> list[Tensor]:
     """Q_kk [p_k, p_k] of norm 1 that have no eigenvalue in common, in random bases.
 
-    Each turns p_k // 2 planes, by angles that are spread over all tasks; an odd dimension is scaled by a
+    Each rotates p_k // 2 planes, by angles that are spread over all tasks; an odd dimension is scaled by a
     number between -1 and 1.
     """
     planes, odd = sum(size // 2 for size in dimensions), sum(size % 2 for size in dimensions)
@@ -137,17 +137,17 @@ def distinct_dynamics(dimensions: Sequence[int], generator: torch.Generator) -> 
 
 
 def _rotation(angle: float) -> Tensor:
-    """A plane turned by an angle."""
+    """A plane rotated by an angle."""
     c, s = math.cos(angle), math.sin(angle)
     return torch.tensor([[c, -s], [s, c]], dtype=EXACT)
 
 
 def demonstrate(tasks: LinearTasks) -> Demonstration:
-    """Run the linear RNN of some tasks and compare with what is asked."""
+    """Run the linear RNN of some tasks and compare it with what they require."""
     dimensions, units = tasks.dimensions, len(tasks.subspaces[0])
     total, rows = sum(dimensions), _enough_rows(dimensions)
     steps = 2 * rows - 1
-    times = _multiplicity(rows).sqrt()[:, None, None]  # how often a step stands in the Hankel matrix
+    times = _multiplicity(rows).sqrt()[:, None, None]  # how often a step occurs in the Hankel matrix
     wanted = [times * tasks.asked(task, steps) for task in range(len(dimensions))]
     states = times * _powers(tasks.recurrent(), tasks.start(), steps)
     squares = [float(_unfit(states, target)) for target in wanted]
@@ -168,7 +168,7 @@ def demonstrate(tasks: LinearTasks) -> Demonstration:
 
 
 def capacity(units: int, dimension: int, most: int, generator: torch.Generator) -> list[Demonstration]:
-    """One task of the given dimension after the other, from 1 to `most`, in a linear RNN of n_h units."""
+    """Add one task of the given dimension at a time, from 1 to `most`, to a linear RNN of n_h units."""
     everything = linear_tasks(units, [dimension] * most, generator)
     return [
         demonstrate(LinearTasks(everything.subspaces[:count], everything.dynamics[:count]))
@@ -192,7 +192,7 @@ def _powers(matrix: Tensor, start: Tensor, steps: int) -> Tensor:
 
 
 def _unfit(states: Tensor, target: Tensor) -> Tensor:
-    """Squared error that the best head D leaves: min_D sum_t ||D states_t - target_t||_F^2."""
+    """Squared error left by the best head D: min_D sum_t ||D states_t - target_t||_F^2."""
     given, wanted = (part.transpose(1, 2).flatten(0, 1) for part in (states, target))
     left, values, _ = torch.linalg.svd(given, full_matrices=False)
     left = left[:, values > RANK * values[0]]
@@ -201,13 +201,13 @@ def _unfit(states: Tensor, target: Tensor) -> Tensor:
 
 
 def _hankel(tasks: LinearTasks, rows: int) -> Tensor:
-    """Blocks (i, j) are what all tasks ask for at step i + j."""
+    """Block (i, j) is what all tasks require at step i + j."""
     asked = torch.cat([tasks.asked(task, 2 * rows - 1) for task in range(len(tasks.dynamics))], dim=1)
     return torch.cat([torch.cat(list(asked[row : row + rows]), dim=1) for row in range(rows)])
 
 
 def _enough_rows(dimensions: Sequence[int]) -> int:
-    """Blocks with which the Hankel matrix has its full rank.
+    """Number of blocks with which the Hankel matrix has its full rank.
 
     Tasks of at most d dimensions see d entries of the pattern, so r steps tell r d of their dimensions apart.
     """

@@ -45,7 +45,7 @@ def dimensionality(run: OpenedRun, options: choices.Dimensionality) -> Finding:
 
 
 def _with_counts(finding: Finding, running: Mapping[str, list[int]], units: int) -> Finding:
-    """Where sequences are few the table says how many: n of them span at most n - 1 dimensions."""
+    """Add the number of sequences where there are few: n of them span at most n - 1 dimensions."""
     steps = range(len(finding.rows))
     lefts = [[*counts, *(0 for _ in steps)] for counts in running.values()]  # tasks end at different steps
     if all(left[step] > units for left in lefts for step in steps):
@@ -77,19 +77,21 @@ def _pooled(run: OpenedRun, options: choices.Dimensionality, moment: Moment) -> 
 
 
 def _layer(run: OpenedRun, options: choices.Dimensionality) -> int:
-    """The recurrent layer that the options name."""
+    """The recurrent layer selected by the options."""
     count = run.config.network.layers
     if not -count <= options.layer < count:
-        raise PerdureError(f"The network has recurrent layers 0 to {count - 1} (given: {options.layer}).")
+        raise PerdureError(
+            f"The network has recurrent layers 0 to {count - 1}; there is no layer {options.layer}."
+        )
     return options.layer
 
 
 def importance(run: OpenedRun, options: choices.Importance) -> Finding:
-    """Mean importance of recurrent weights after each phase: stored, or from a Fisher made now."""
+    """Mean importance of recurrent weights after each phase: stored, or from a newly computed Fisher."""
     keeper = keeper_of(run.learner)
     rows: list[list[Value]] = []
     if keeper is None:
-        what = "empirical Fisher of each task after its phase, over the weights that it uses"
+        what = "empirical Fisher of each task after its phase, over the weights it uses"
         columns = ["task", "recurrent", "readout"]
         for task in range(run.network.tasks):
             phase = run.phase_of(task)
@@ -213,7 +215,7 @@ def flatness(run: OpenedRun, options: choices.FlatnessOptions) -> Finding:
 
 
 def steps(run: OpenedRun, options: choices.Steps) -> Finding:
-    """Accuracy at each answered step of each task."""
+    """Accuracy at each output step of each task."""
     phase = run.phase(options.after)
     data = run.data(phase)
     series: dict[str, list[float]] = {}
@@ -224,17 +226,17 @@ def steps(run: OpenedRun, options: choices.Steps) -> Finding:
             values[score.step - 1] = score.accuracy
         series[f"task {task + 1}"] = values
     score_name = run.record.score
-    title = f"{run.title}: test {score_name} in percent per answered step"
+    title = f"{run.title}: test {score_name} in percent per output step"
     return beside(title, "step", series, f"{score_name} (%)")
 
 
 def forgetting(run: OpenedRun, options: choices.Forgetting) -> Finding:
-    """What is kept of each task over phases, or the validation accuracy over iterations."""
+    """What is retained of each task over phases, or the validation accuracy over iterations."""
     score = run.record.score
     if options.over == "iterations":
         points = learning_curve(run.record)
         rows: list[list[Value]] = [[point.iteration, point.phase + 1, point.accuracy] for point in points]
-        title = f"{run.title}: validation {score} in percent of what is being learnt"
+        title = f"{run.title}: validation {score} in percent of the current task"
         draw = lines(
             [point.iteration for point in points],
             {"validation": [point.accuracy for point in points]},
@@ -249,7 +251,7 @@ def forgetting(run: OpenedRun, options: choices.Forgetting) -> Finding:
     series = {
         name: [math.nan] * course.task + course.accuracy for name, course in zip(names, found, strict=True)
     }
-    title = f"{run.title}: test {score} in percent after each task, and what was forgotten since its own"
+    title = f"{run.title}: test {score} in percent after each task, and the loss since it was learnt"
     numbers = range(1, len(run.record.accuracy) + 1)
     return Finding(title, ["after task", *names], rows, lines(numbers, series, "after task", f"{score} (%)"))
 
@@ -289,7 +291,7 @@ OF_RUN: dict[str, Callable[[OpenedRun, Any], Finding]] = {
     "steps": steps,
     "forgetting": forgetting,
 }
-"""Analyses of a run by name; the options are those that `choices` has for the name."""
+"""Analyses of a run by name; their options are in `choices`."""
 
 WITHOUT_RUN: dict[str, Callable[[Any], Finding]] = {"theory": linear_theory}
 """Analyses that need no run."""

@@ -1,1 +1,1 @@
-"""A benchmark is a list of tasks; each file here defines one family of them."""
+"""Benchmarks: each is a list of tasks, and each file here defines one family of them."""

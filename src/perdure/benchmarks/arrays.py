@@ -1,6 +1,6 @@
-"""One's own sequences: a folder with a file or sub-folder for each task, or arrays in Python.
+"""Your own sequences: a folder with one file or sub-folder per task, or arrays in Python.
 
-A run is known by its data, not by where they lie: the config carries a digest of the files.
+A run is identified by its data, not by where they are stored: the config carries a digest of the files.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from perdure.targets.finding import find_target
 
 
 def _listed(value: object) -> object:
-    """Let 'a,b' stand for a list of names."""
+    """Accept 'a,b' for a list of names."""
     return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 """Names of tasks; written a,b,c on the command line."""
 Share = Annotated[float, Field(gt=0, lt=0.5)]
-"""A part of the training sequences."""
+"""A fraction of the training sequences."""
 
 
 @dataclass(frozen=True)
 class Understood:
-    """What was found in a folder: the tasks that can be used, and all that is wrong."""
+    """The contents of a folder: the tasks that can be used, and everything that is wrong."""
 
     tasks: list[Assembled]
     faults: list[str]
@@ -47,40 +47,40 @@ class Understood:
 
 
 class Arrays(Benchmark):
-    """Your own sequences, from a folder with one file or sub-folder for each task."""
+    """Your own sequences, from a folder with one file or sub-folder per task."""
 
     origin: ClassVar[str] = "your own: --benchmark.folder DIR (docs/own-data.md, perdure data check DIR)"
 
     folder: str = ""
-    """The folder; see docs/own-data.md for what may lie in it."""
+    """The folder; docs/own-data.md describes what it may contain."""
     tasks: Names = ()
-    """The tasks to learn, in this order. Not given: those in tasks.txt, or all, sorted by name."""
+    """The tasks to learn, in this order; by default those in tasks.txt, or all, sorted by name."""
     kind: Literal["auto", "label", "tags", "bits", "value"] = "auto"
-    """What is asked: a class a sequence, a class a step, or bits or values at the end; auto: as data look."""
+    """What to predict: a class per sequence or per step, or bits or values at the end; auto: infer it."""
     labels: Literal["own", "shared"] = "own"
-    """own: a task's outputs are its own classes, or values on its own scale; shared: the same in all."""
+    """own: each task has its own classes, or its own scale of values; shared: the same in all tasks."""
     val_fraction: Share = 0.1
-    """Part of the training sequences to validate on, where a task has no validation split."""
+    """Fraction of the training sequences to validate on, for tasks without a validation split."""
     test_fraction: Share = 0.2
-    """Part of the training sequences to test on, where a task has no test split."""
+    """Fraction of the training sequences to test on, for tasks without a test split."""
     data_seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
-    """Seed of the splits that are drawn."""
+    """Seed of the randomly drawn splits."""
     standardise: bool = False
-    """Scale all tasks alike, so that each feature has mean 0 and deviation 1 in the first one's training."""
+    """Scale all tasks alike, so that the first task's training features have mean 0 and deviation 1."""
     content: Annotated[str, Field(validate_default=True)] = ""
-    """What the files must hold: their digest. Not given: that of the files as they are now."""
+    """The expected digest of the files; by default that of the files as they are now."""
 
     @field_validator("content")
     @classmethod
     def _as_it_is(cls, content: str, info: ValidationInfo) -> str:
-        """Fill in the digest, so that other data are another run."""
+        """Fill in the digest, so that different data make a different run."""
         folder, tasks = info.data.get("folder"), info.data.get("tasks")
         if content or not folder or tasks is None:
             return content
         return lay_out(_path(folder), tasks).content
 
     def build(self, watch: Watch = quiet) -> list[Task]:
-        """Read all tasks; raises where anything is wrong with any of them."""
+        """Read all tasks; raises if anything is wrong with any of them."""
         found = self.understand(watch)
         faults = Faults()
         faults.found += found.faults
@@ -88,16 +88,16 @@ class Arrays(Benchmark):
         return [each.task for each in found.tasks]
 
     def understand(self, watch: Watch = quiet) -> Understood:
-        """Read what can be read, and gather all faults."""
+        """Read everything that can be read, and collect all faults."""
         if not self.folder:
             raise PerdureError(
-                "benchmark.folder: the folder of your data is not given; name it with --benchmark.folder DIR."
+                "benchmark.folder: no folder is given for your data; name it with --benchmark.folder DIR."
             )
         layout = lay_out(_path(self.folder), self.tasks)
         if self.content not in ("", layout.content):
             raise PerdureError(
-                f"'{self.folder}' has changed: it held {self.content} when this run was made, and holds "
-                f"{layout.content} now; put the old files back, or begin a new run."
+                f"'{self.folder}' has changed: its digest was {self.content} when this run was created, and "
+                f"is {layout.content} now; restore the old files, or start a new run."
             )
         faults, parts = Faults(), dict[str, list[OwnSequences]]()
         for number, source in enumerate(layout.sources):
@@ -114,7 +114,7 @@ class Arrays(Benchmark):
 
     @property
     def rules(self) -> Rules:
-        """The options that say how parts become tasks."""
+        """The options that determine how parts become tasks."""
         target = None if self.kind == "auto" else find_target(self.kind)
         shared = self.labels == "shared"
         return Rules(target, shared, self.val_fraction, self.test_fraction, self.data_seed, self.standardise)
@@ -125,13 +125,13 @@ def _path(folder: str) -> Path:
 
 
 def tasks_from(given: Mapping[str, Any] | Sequence[Any], **options: Any) -> list[Task]:
-    """Tasks from what Python holds; `options` are those of `Arrays`, but for folder, tasks and content.
+    """Make tasks from Python objects; `options` are those of `Arrays` except folder, tasks and content.
 
-    Each task is (x, y), with x an array [N, T, F] or a list of arrays [T_i, F], and y as in files: classes
-    [N], classes of each step, bits [N, P, outputs], or floating-point values [N] or [N, outputs]; or a data
-    set (anything with a length whose items are pairs of one sequence [T, F] and its target); or a mapping
-    from train, val and test to either. A mapping names the tasks; in a list they are called task 1, task 2
-    and so on.
+    Each task is (x, y), where x is an array [N, T, F] or a list of arrays [T_i, F], and y is as in files:
+    classes [N], a class per step, bits [N, P, outputs], or floating-point values [N] or [N, outputs]; or a
+    data set (anything with a length whose items are pairs of one sequence [T, F] and its target); or a
+    mapping from train, val and test to either. A mapping names the tasks; those of a list are called task 1,
+    task 2 and so on.
     """
     named = (
         dict(given) if isinstance(given, Mapping) else {f"task {n + 1}": one for n, one in enumerate(given)}
@@ -145,24 +145,24 @@ def tasks_from(given: Mapping[str, Any] | Sequence[Any], **options: Any) -> list
 
 
 def save_tasks(tasks: Sequence[Task], folder: Path | str) -> Path:
-    """Write tasks to a folder that the benchmark `arrays` reads back as they are; returns the folder.
+    """Write tasks to a folder that the benchmark `arrays` reads back unchanged; returns the folder.
 
-    Values are written in their own units, and standardised when they are read.
-    With it, tasks that were made in Python are run like all others, with records and resume:
+    Values are written in their own units and standardised when they are read.
+    This way, tasks made in Python run like all others, with records and resume:
     `build("arrays", "si", benchmark__folder=save_tasks(tasks, "mine"))`.
     """
-    from perdure.files import write  # it needs torch, which takes a second to load
+    from perdure.files import write  # needs torch, which takes a second to load
 
     check_tasks(tasks)
     folder = Path(folder)
     for task in tasks:
         if not re.fullmatch(r"[^\W_.#][^/\\\n]*", task.name) or task.name != task.name.strip():
             raise PerdureError(
-                f"Task '{task.name}' cannot be a file's name; use one that begins with a letter or digit and "
-                f"has no slash."
+                f"Task '{task.name}' cannot be used as a file name; choose a name that starts with a letter "
+                f"or digit and contains no slash."
             )
     if len({task.name for task in tasks}) < len(tasks):
-        raise PerdureError("Two tasks have the same name; give each a name of its own.")
+        raise PerdureError("Two tasks have the same name; give each task a unique name.")
     for task in tasks:
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **_arrays(task))
@@ -193,7 +193,7 @@ def _arrays(task: Task) -> dict[str, Array]:
 
 
 def _as_read(data: Sequences) -> Array:
-    """The inputs as a network reads them: scaled, if they are to be."""
+    """The inputs as a network reads them: scaled, if a scaling is set."""
     if data.scaling is None:
         return data.x
     offset, factor = data.scaling

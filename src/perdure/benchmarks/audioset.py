@@ -1,9 +1,9 @@
-"""Split-AudioSet (paper Sec. 5.3, SM "AudioSet"): name the sound of a ten-second clip.
+"""Split-AudioSet (paper Sec. 5.3, SM "AudioSet"): classify the sound of a ten-second clip.
 
-A clip is [10, 128]: one embedding a second, made by a VGG network, as bytes. 100 classes are dealt out to
-10 tasks of 10 classes. The paper draws 1000 clips a class from all of AudioSet (subset `full`). Without the
-two million clips of its unbalanced part there are about 111 a class; tasks made of them are called
-AudioSet-100 balanced+eval, and their accuracies are not those of the paper's split.
+A clip is [10, 128]: one embedding per second, computed by a VGG network, as bytes. 100 classes are divided
+among 10 tasks of 10 classes. The paper draws 1000 clips per class from all of AudioSet (subset `full`).
+Without the two million clips of the unbalanced part there are about 111 per class; tasks made of these are
+called AudioSet-100 balanced+eval, and their accuracies are not comparable with those of the paper's split.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from perdure.targets.label import Label
 Subset = Literal["balanced+eval", "full"]
 
 GRID = (10, 10)
-"""Tasks, and classes of a task: all 100 classes are dealt out, whatever part of them is used."""
+"""Number of tasks, and classes per task: all 100 classes are assigned, even if only some of them are used."""
 METADATA = ("ontology.json", "class_labels_indices.csv", "confidence_data.csv")
 """Files about the classes."""
 PARTS: dict[Subset, tuple[str, ...]] = {
@@ -36,16 +36,16 @@ PARTS: dict[Subset, tuple[str, ...]] = {
 TITLES: dict[Subset, str] = {"balanced+eval": "AudioSet-100 balanced+eval", "full": "Split-AudioSet-10"}
 """What tasks of a subset are called."""
 MOST: dict[Subset, int] = {"balanced+eval": 120, "full": 1000}
-"""Clips of a class; in balanced+eval, where one class has 1043 and most about 111, at the most."""
+"""Clips per class; an upper bound in balanced+eval, where one class has 1043 and most have about 111."""
 SHARES: dict[Subset, tuple[float, float]] = {"balanced+eval": (0.1, 0.2), "full": (0.05, 0.2)}
-"""Parts of a class's clips for validation and test; `full` so has 750, 50 and 200 as the paper."""
+"""Fractions of a class's clips for validation and test; `full` thus has 750, 50 and 200, as in the paper."""
 SPLITS = ("train", "val", "test")
 REVISION = 1
-"""Raised when the same files begin to give other clips."""
+"""Increased whenever the same files would give different clips."""
 
 
 class Audioset(Benchmark):
-    """Split-AudioSet: sounds named from ten-second clips; 10 tasks of 10 classes."""
+    """Split-AudioSet: classify ten-second sound clips; 10 tasks of 10 classes."""
 
     needs: ClassVar[tuple[Need, ...]] = (
         Need(
@@ -55,7 +55,7 @@ class Audioset(Benchmark):
         ),
         Need(
             "audioset/class_labels_indices.csv",
-            "the numbers of the classes, from AudioSet's page",
+            "the class indices, from AudioSet's page",
             "cdd1049833c4b86127c2773ac0d14a2754b6a6d0d1798002ed5c66e699708429",
         ),
         Need(
@@ -76,41 +76,41 @@ class Audioset(Benchmark):
     )
 
     source: Literal["auto", "packed", "tfrecord"] = "auto"
-    """Read clips from packed arrays, or from the official TFRecord files; auto: what is there."""
+    """Read clips from packed arrays or from the official TFRecord files; auto: whichever is available."""
     subset: Subset = "balanced+eval"
-    """Clips of the balanced and evaluation sets, or of all three sets as in the paper (full)."""
+    """Use clips of the balanced and evaluation sets, or of all three sets as in the paper (full)."""
     tasks: Annotated[int, Field(ge=1, le=GRID[0])] = GRID[0]
     """Number of tasks."""
     classes: Annotated[int, Field(ge=2, le=GRID[1])] = GRID[1]
-    """Classes of a task; those of fewer classes are among those of more."""
+    """Classes per task; a smaller number selects a subset of the classes of a larger one."""
     clips: Annotated[int, Field(ge=3)] | None = None
-    """Clips of a class (balanced+eval: at the most); not given: 120, or 1000 as in the paper for full."""
+    """Clips per class (balanced+eval: at most this many); default: 120, or 1000 for full, as in the paper."""
     scaling: Literal["raw", "standardised"] = "raw"
-    """Inputs as they are, 0 to 255 (the paper), or mean 0 and SD 1 over the first task's training clips."""
+    """Raw inputs, 0 to 255 (the paper), or mean 0 and SD 1 over the first task's training clips."""
     data_seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
-    """Seed of the choice of clips and of the tasks' classes."""
+    """Seed of the selection of clips and of the assignment of classes to tasks."""
 
     @property
     def differs(self) -> str:
-        """Whether the clips are those of the paper."""
+        """Whether the clips are the paper's."""
         if self.comparable:
             return ""
         return (
-            "AudioSet: the clips are those of the balanced and evaluation sets, at most 120 for each of the "
-            "paper's 100 classes; the paper has 1000."
+            "AudioSet: the clips come from the balanced and evaluation sets, at most 120 for each of the "
+            "paper's 100 classes; the paper uses 1000."
         )
 
     @property
     def comparable(self) -> bool:
-        """With all three sets the clips are chosen as the paper's are."""
+        """With all three sets, clips are selected as in the paper."""
         return self.subset == "full"
 
     def find_files(self) -> None:
-        """The three files about classes, and clips of all parts in some form."""
+        """The three files about classes, and the clips of all parts in some form."""
         self._files()
 
     def _files(self) -> tuple[Path, list[Path], Form, list[Path]]:
-        """The folder, the files about classes, and form and files of the clips."""
+        """The folder, the files about classes, and the form and files of the clips."""
         folder = raw(self.name, "audioset")
         about = [raw(self.name, "audioset", name) for name in METADATA]
         return folder, about, *files_of(folder, PARTS[self.subset], self.source)
@@ -120,7 +120,7 @@ class Audioset(Benchmark):
         arrays = self._arranged(watch)
         rows = class_rows(self.data_seed)[: self.tasks, : self.classes]
         parts = [{split: _part(arrays, split, row) for split in SPLITS} for row in rows]
-        # One map for all tasks, from the first alone: nothing of a later task is known before it comes.
+        # One scaling for all tasks, from the first one only: nothing about a later task is known in advance.
         scaling = standardisation(parts[0]["train"][0]) if self.scaling == "standardised" else None
         return [
             Task(
@@ -135,7 +135,7 @@ class Audioset(Benchmark):
         ]
 
     def _arranged(self, watch: Watch) -> NamedArrays:
-        """What `arrange` makes of the raw files, or made of them before."""
+        """The result of `arrange`, read from the cache if possible."""
         folder, about, form, files = self._files()
         most = self.clips or MOST[self.subset]
 
@@ -157,15 +157,15 @@ class Audioset(Benchmark):
 
 
 def class_rows(seed: int) -> Array:
-    """All classes in a random order, in rows [10, 10]: a task has the first columns of its row."""
+    """All classes in random order, in rows [10, 10]: a task has the first columns of its row."""
     return np.random.RandomState(seed).permutation(GRID[0] * GRID[1]).reshape(GRID)
 
 
 def arrange(selected: Selected, names: list[str], subset: Subset, most: int, seed: int) -> NamedArrays:
-    """The clips of each class in a random order, `most` at the most, with the split that each is for.
+    """The clips of each class in random order, at most `most` of them, and the split of each clip.
 
-    NamedArrays x uint8 [N, 10, 128], class [N], split [N] (a place in `SPLITS`), video [N]. The same share of
-    each class goes to each split, and the split of a clip does not depend on how many tasks are made.
+    Arrays: x uint8 [N, 10, 128], class [N], split [N] (an index into `SPLITS`), video [N]. The same share of
+    each class goes to each split, and the split of a clip does not depend on the number of tasks.
     """
     members = [np.flatnonzero(selected.classes == number) for number in range(len(names))]
     _check_sizes(dict(zip(names, map(len, members), strict=True)), subset, most)
@@ -181,7 +181,7 @@ def arrange(selected: Selected, names: list[str], subset: Subset, most: int, see
 
 
 def _splits(count: int, subset: Subset) -> Array:
-    """Which split each of a class's clips is for: first training, then validation, then test."""
+    """The split of each of a class's clips: first training, then validation, then test."""
     val, test = (max(1, round(count * share)) for share in SHARES[subset])
     return np.repeat(np.arange(3, dtype=np.uint8), [count - val - test, val, test])
 
@@ -200,7 +200,7 @@ def _check_sizes(sizes: dict[str, int], subset: Subset, most: int) -> None:
 
 
 def _part(arrays: NamedArrays, split: str, row: Array) -> tuple[Array, Array]:
-    """Clips and labels of one split of the task with a row of classes."""
+    """Clips and labels of one split of the task with the given row of classes."""
     columns = np.full(GRID[0] * GRID[1], -1)
     columns[row] = np.arange(len(row))
     labels = columns[arrays["class"]]

@@ -21,12 +21,12 @@ TargetMap = Callable[[Array], Array]
 
 
 class _CopyFamily(Benchmark):
-    """What the members share: sizes, sample counts, the inputs."""
+    """Shared by all members: sizes, sample counts, inputs."""
 
     i: PositiveInt = 5
     """Steps of the input phase."""
     p: PositiveInt = 5
-    """Steps of the pattern; at most i, the rest of the input phase is zero."""
+    """Steps of the pattern; at most i. The rest of the input phase is zero."""
     width: PositiveInt = 7
     """Bits of the pattern at each step."""
     tasks: PositiveInt = 5
@@ -52,15 +52,15 @@ class _CopyFamily(Benchmark):
         return self
 
     def target_map(self, task_seed: int) -> TargetMap:
-        """What a task does with the pattern; the basic task copies it."""
+        """The task's function of the pattern; the basic task copies it."""
         del task_seed
         return lambda pattern: pattern
 
     def build(self, watch: Watch = quiet) -> list[Task]:
         """All tasks share their inputs (drawn once); only the target maps differ."""
-        del watch  # it takes no time
+        del watch  # building takes no time
         source = np.random.RandomState(self.data_seed)
-        # The order of the draws (train, test, val) is the original's.
+        # The order of the draws (train, test, val) follows the original.
         patterns = {
             split: (source.rand(count, self.p, self.width) > 0.5).astype(np.uint8)
             for split, count in (("train", self.train), ("test", self.test), ("val", self.val))
@@ -91,14 +91,14 @@ class _CopyFamily(Benchmark):
 
 
 class Copy(_CopyFamily):
-    """The basic Copy Task: the output is the input pattern. One task, for the analyses."""
+    """The basic Copy Task: the output is the input pattern. One task, used by the analyses."""
 
     tasks: PositiveInt = 1
     """Number of tasks; all are the same."""
 
 
 class PermutedCopy(_CopyFamily):
-    """Each task recalls the pattern in a time order of its own."""
+    """Each task recalls the pattern in its own temporal order."""
 
     def target_map(self, task_seed: int) -> TargetMap:
         """Output row j is input row pi(j), pi drawn from the task's seed."""

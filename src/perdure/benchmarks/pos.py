@@ -1,20 +1,20 @@
-"""Multilingual part-of-speech tagging (paper SM "Remarks on PoS tagging"): one language a task.
+"""Multilingual part-of-speech tagging (paper SM "Remarks on PoS tagging"): one language per task.
 
-A sample is a sentence, its words vectors of 64 numbers from a table of the language; each word is to be given
-one of 17 universal tags. The paper has Universal Dependencies 2.6 and polyglot's vectors, and drops every
-sentence with a word that polyglot does not know. Here vectors are learnt from the training text, unless
-others are given, and a word without a vector gets one by its form, so that no sentence is dropped.
+A sample is a sentence whose words are vectors of 64 numbers from a table of the language; each word is to be
+assigned one of 17 universal tags. The paper uses Universal Dependencies 2.6 and polyglot's vectors, and drops
+every sentence with a word that polyglot does not know. Here vectors are learnt from the training text unless
+others are given, and a word without a vector gets one from its form, so that no sentence is dropped.
 
-Tasks are named as the source names its treebanks. The official release has `en_gum`; a collection of
-treebanks by language has `en`. The one that this was developed with differs from the official release:
+Tasks are named after the treebanks of the source. The official release has `en_gum`; a collection of
+treebanks by language has `en`. The collection used in development differs from the official release:
 - the training tags of da, hr and sl were mapped from other tag sets (98.5 % right for da, 98.6 % for hr, not
   measured for sl);
 - es, hi and pl train on 90 % of the official dev split and validate on the rest;
-- cs has CLTT, FicTree and PUD, de has HDT, each split anew, instead of PDT and GSD;
-- de and he have surface tokens, not split into words; ar is of a later release;
+- cs has CLTT, FicTree and PUD, de has HDT, each with new splits, instead of PDT and GSD;
+- de and he have surface tokens, not split into words; ar comes from a later release;
 - fi, fr, lt, no and sv train on earlier releases. The training tags of fi agree less with its test tags: a
-  word's most frequent tag in training is right for 85 % of the words of dev and test that training has three
-  times or more; for ar, de, en, hi and lt it is 93 to 97 %.
+  word's most frequent training tag is right for 85 % of the words of dev and test that occur in training
+  three times or more; for ar, de, en, hi and lt it is right for 93 to 97 %.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ PAPER = (
 )  # fmt: skip
 """The paper's treebanks, in its order."""
 PLACES = ("ud/ud-treebanks-v2.6.tgz", "ud/ud-treebanks-v2.6", "ud/pos_tsv.tar.xz")
-"""Where treebanks are looked for: the official release, packed or not, or tagged words by language."""
+"""Where treebanks are searched for: the official release, packed or not, or tagged words by language."""
 REVISION = 1
-"""Raised when the same files begin to give other arrays."""
+"""Increased whenever the same files would give different arrays."""
 
 
 def _split(value: object) -> object:
-    """Let 'en_gum,da_ddt' stand for a tuple of names."""
+    """Accept 'en_gum,da_ddt' for a tuple of names."""
     return [part for part in re.split(r"[,\s]+", value) if part] if isinstance(value, str) else value
 
 
@@ -68,7 +68,7 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_split), Field(min_length=1)]
 
 
 class Pos(Benchmark):
-    """Part-of-speech tagging: 17 tags, a language a task."""
+    """Part-of-speech tagging: 17 tags, one language per task."""
 
     needs: ClassVar[tuple[Need, ...]] = (
         Need(PLACES[0], "Universal Dependencies 2.6, from its release page", instead=PLACES[1:]),
@@ -80,37 +80,37 @@ class Pos(Benchmark):
     )
 
     languages: Names = PAPER
-    """Treebanks, a task each; where the source lacks en_gum with its three splits, en will do."""
+    """Treebanks, one per task; where the source lacks en_gum with its three splits, en is used."""
     tasks: PositiveInt | None = None
-    """Number of tasks: the first of the languages; all if not given."""
+    """Number of tasks: the first ones of `languages`; all of them by default."""
     treebanks: str = "auto"
-    """Folder or tar archive of CoNLL-U or tagged files, below the data folder; auto: what is there of ud."""
+    """Folder or tar archive of CoNLL-U or tagged files, below the data folder; auto: whichever ud has."""
     embeddings: Literal["own", "polyglot", "text"] = "own"
     """Word vectors: learnt from the training text (own), or read from polyglot's pickles or text files."""
     vectors: str = "vectors"
-    """Folder of files of word vectors, below the data folder."""
+    """Folder of word-vector files, below the data folder."""
     dimensions: PositiveInt = 64
-    """Numbers of a word's vector, if they are learnt."""
+    """Size of a word's vector, if vectors are learnt."""
     unknown: Literal["keep", "drop-sentence"] = "keep"
-    """A word without a vector gets one by its form (keep), or its sentence is dropped (the paper)."""
+    """A word without a vector gets one from its form (keep), or its sentence is dropped (the paper)."""
     longest: PositiveInt | None = 100
-    """Training sentences are cut after so many words, which saves time; test sentences never are."""
+    """Training sentences are truncated to this many words, which saves time; test sentences never are."""
     tokens: PositiveInt = 300_000
-    """A split is read until it has so many words."""
+    """A split is read until it has this many words."""
     data_seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
-    """Seed of the vectors that are learnt."""
+    """Seed of the learnt vectors."""
 
     @property
     def differs(self) -> str:
         """Word vectors, sentences, treebanks and the direction of reading."""
         parts = [
-            "PoS: treebanks are those of the data folder, which may not be the paper's",
+            "PoS: treebanks come from the data folder and may not be the paper's",
             {
-                "own": "word vectors are made from the training text",
-                "text": "word vectors are other ones",
+                "own": "word vectors are learnt from the training text",
+                "text": "word vectors are not polyglot's",
             }.get(self.embeddings, ""),
             "sentences with unknown words are kept" if self.unknown == "keep" else "",
-            "the network reads in both directions, which that of the published numbers by a slip does not",
+            "the network reads in both directions, which the paper's, owing to a bug, does not",
         ]
         return "; ".join(part for part in parts if part) + "."
 
@@ -123,13 +123,13 @@ class Pos(Benchmark):
     def _languages_are_enough(self) -> Self:
         twice = [name for name, count in Counter(self.languages).items() if count > 1]
         if twice:
-            raise ValueError(f"language '{twice[0]}' is named twice; each task needs one of its own")
+            raise ValueError(f"language '{twice[0]}' is named twice; each task needs a different one")
         if self.tasks is not None and self.tasks > len(self.languages):
-            raise ValueError(f"tasks = {self.tasks} are more than the {len(self.languages)} languages")
+            raise ValueError(f"tasks = {self.tasks} exceeds the number of languages, {len(self.languages)}")
         return self
 
     def find_files(self) -> None:
-        """The treebanks, a file of each language if they are a folder, and vectors if they are read."""
+        """The treebanks, with a file per language if in a folder, and the word vectors if they are read."""
         path, there = self._source(), set[str]()
         if path.is_dir():
             there = set(treebank_names(path))
@@ -174,7 +174,7 @@ class Pos(Benchmark):
     def _arrays(
         self, language: str, path: Path, mark: Mapping[str, str], treebanks: Callable[[], dict[str, Treebank]]
     ) -> NamedArrays:
-        """What `indexed` makes of a language, or made of it before."""
+        """The result of `indexed` for a language, read from the cache if possible."""
         recipe: dict[str, Any] = {
             "revision": REVISION,
             "language": language,
@@ -208,7 +208,7 @@ def _candidates(language: str) -> tuple[str, ...]:
 
 
 def chosen(language: str, treebanks: dict[str, Treebank], path: Path) -> str:
-    """The name of the treebank for a language: its own, else that of the language, with all three splits."""
+    """The name of the treebank for a language: its own, or else the language's, with all three splits."""
     there = [name for name in _candidates(language) if name in treebanks]
     for name in there:
         if all(split in treebanks[name] for split in SPLITS):
@@ -216,7 +216,7 @@ def chosen(language: str, treebanks: dict[str, Treebank], path: Path) -> str:
     if there:
         (missing, *_) = [split for split in SPLITS if split not in treebanks[there[0]]]
         raise PerdureError(
-            f"pos: '{path}' lacks the {missing} split of '{there[0]}'; add it, or leave it out."
+            f"pos: '{path}' lacks the {missing} split of '{there[0]}'; add it, or leave the treebank out."
         )
     raise PerdureError(_no_treebank(language, path))
 
@@ -230,12 +230,12 @@ def given(file: Path, splits: Treebank) -> Lexicon:
     forms = {word for sentences in splits.values() for sentence in sentences for word in sentence.words}
     words, table = read_vectors(file, forms)
     if not words:
-        raise PerdureError(f"'{file}' knows no word of the treebank; it must be of the same language.")
+        raise PerdureError(f"'{file}' has no word of the treebank; both must be in the same language.")
     return Lexicon(words, table, FormModel(words, table))
 
 
 def first(sentences: Iterable[Sentence], tokens: int) -> list[Sentence]:
-    """Sentences from the beginning until they have so many words."""
+    """The first sentences, until they have this many words."""
     taken, total = [], 0
     for sentence in sentences:
         if total >= tokens:
@@ -246,9 +246,9 @@ def first(sentences: Iterable[Sentence], tokens: int) -> list[Sentence]:
 
 
 def indexed(splits: Treebank, lexicon: Lexicon, options: Pos, name: str) -> NamedArrays:
-    """The splits as rows of one table that has all their words and no others; row 0 stands for none.
+    """The splits as rows of one table that has exactly the words they use; row 0 means no word.
 
-    Arrays: table [V, D]; of each split words and tags, all sentences one after the other, and lengths [N].
+    Arrays: table [V, D]; for each split words and tags, all sentences concatenated, and lengths [N].
     """
     rank = {word: place for place, word in enumerate(lexicon.words)}
     places = {
@@ -266,7 +266,7 @@ def indexed(splits: Treebank, lexicon: Lexicon, options: Pos, name: str) -> Name
     for split, sentences in taken.items():
         if not sentences:
             raise PerdureError(
-                f"pos: each sentence of {name}, {split} split, has a word without a vector; use "
+                f"pos: every sentence of {name}, {split} split, has a word without a vector; use "
                 f"--benchmark.unknown keep."
             )
     taken["train"] = [
@@ -283,7 +283,7 @@ def indexed(splits: Treebank, lexicon: Lexicon, options: Pos, name: str) -> Name
 
 
 def _table(words: list[str], places: dict[str, int | None], lexicon: Lexicon) -> tuple[dict[str, int], Array]:
-    """The row of each word, and the rows; words that stand for each other share one."""
+    """The row of each word, and the rows; words that substitute for each other share one."""
     known = sorted({place for word in words if (place := places[word]) is not None})
     guessed = [word for word in words if places[word] is None]
     row_of_place = {place: row for row, place in enumerate(known, 1)}
@@ -300,7 +300,7 @@ def _task(arrays: NamedArrays) -> Task:
 
 
 def _padded(arrays: NamedArrays, split: str) -> Sequences:
-    """A split as arrays [N, T], T its longest sentence."""
+    """A split as arrays [N, T], where T is the length of its longest sentence."""
     lengths = arrays[f"{split}_lengths"]
     inside = np.arange(lengths.max()) < lengths[:, None]
     x, y = np.zeros(inside.shape, np.int32), np.full(inside.shape, -1, np.int8)

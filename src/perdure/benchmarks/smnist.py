@@ -1,9 +1,9 @@
-"""Stroke MNIST (paper Sec. 5.2, SM "Sequential Stroke MNIST"): strings of digits, written by a pen.
+"""Stroke MNIST (paper Sec. 5.2, SM "Sequential Stroke MNIST"): strings of digits, drawn with a pen.
 
-A digit is a sequence of pen moves (dx, dy, end of stroke, end of digit), its first row the absolute start.
-A task has two digits; a sample strings m of them together and must be sorted into one of two classes: for
-m = 1 the digit itself, else a random half of the 2^m strings. Task, grouping and digits follow from seeds
-as in the original, so that the groupings for data seed 42 are the published ones.
+A digit is a sequence of pen moves (dx, dy, end of stroke, end of digit); its first row is the absolute start.
+A task has two digits; a sample concatenates m of them and belongs to one of two classes: for m = 1 the digit
+itself, otherwise a random half of the 2^m strings. Tasks, groupings and digits follow from seeds as in the
+original, so that the groupings for data seed 42 are the published ones.
 """
 
 from __future__ import annotations
@@ -20,49 +20,49 @@ from perdure.errors import PerdureError
 from perdure.targets.label import Label
 
 PAIRS = [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)]
-"""The digits of the tasks, when there are at most five."""
+"""The digits of the tasks, if there are at most five."""
 ALL_PAIRS = list(combinations(range(10), 2))
-"""All pairs of digits, from which more tasks are drawn."""
+"""All pairs of digits; larger numbers of tasks are drawn from them."""
 TRAINING_DIGITS = 50_000
-"""The sequential variant trains on MNIST's training digits before this one and validates on the others."""
+"""The sequential variant trains on MNIST's training digits before this index and validates on the others."""
 COUNTS = {"train": 12_000, "test": 2_000, "val": 1_000}
-"""Samples of a task in the sequential variant, in the order in which they are drawn."""
+"""Samples per task in the sequential variant, in the order in which they are drawn."""
 SPLIT_VALIDATION = 100
-"""Validation samples of a task in the split variant."""
+"""Validation samples per task in the split variant."""
 SEEDS = 100_000
-"""Seeds of tasks are below this number."""
+"""Task seeds are below this number."""
 
 
 class Smnist(Benchmark):
-    """Stroke MNIST: sort strings of handwritten digits, two digits a task."""
+    """Stroke MNIST: classify strings of handwritten digits, two digits per task."""
 
-    origin: ClassVar[str] = "comes with Perdure; tools/strokes in the repository makes it from MNIST"
+    origin: ClassVar[str] = "included with Perdure; made from MNIST by tools/strokes in the repository"
 
     digits: Annotated[int, Field(ge=1, le=10)] = 1
-    """m: digits that a sample strings together."""
+    """m: digits per sample."""
     classes: Literal["two", "all"] = "two"
     """two: the 2^m strings are grouped at random into two classes; all: each string is a class."""
     tasks: Annotated[int, Field(ge=1, le=len(ALL_PAIRS))] = 5
-    """Number of tasks; more than 5 take pairs of digits in random order."""
+    """Number of tasks; more than 5 use pairs of digits in random order."""
     upsampling: Annotated[int, Field(ge=1, le=8)] = 1
     """u: write each digit u times as large, in u times as many steps; only with digits 1."""
     variant: Literal["sequential", "split"] = "sequential"
-    """sequential: balanced random samples; split: each digit of MNIST once, as for the rehearsal table."""
+    """sequential: balanced random samples; split: each MNIST digit once, as in the rehearsal table."""
     train: PositiveInt | None = None
-    """Training samples of a task; if not given 12000, or all there are in the split variant."""
+    """Training samples per task; default: 12000, or all available in the split variant."""
     val: PositiveInt | None = None
-    """Validation samples of a task; if not given 1000, or the first 100 for training in the split variant."""
+    """Validation samples per task; default: 1000, or the first 100 training samples in the split variant."""
     test: PositiveInt | None = None
-    """Test samples of a task; if not given 2000, or all there are in the split variant."""
+    """Test samples per task; default: 2000, or all available in the split variant."""
     data_seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
-    """Seed of the tasks, of their groupings and of their samples."""
+    """Seed of the tasks, their groupings and their samples."""
 
     @property
     def differs(self) -> str:
         """The strokes."""
         return (
             "Stroke MNIST: strokes are made by this project's own converter, which orders the points of one "
-            "digit in ten otherwise."
+            "digit in ten differently."
         )
 
     @model_validator(mode="after")
@@ -74,11 +74,11 @@ class Smnist(Benchmark):
             )
         if self.variant == "split" and (self.digits, self.upsampling, self.classes) != (1, 1, "two"):
             raise ValueError(
-                "the split variant has single digits as they are; use it with digits = 1, upsampling = 1 "
+                "the split variant uses single digits as they are; set digits = 1, upsampling = 1 "
                 "and two classes"
             )
         if self.variant == "split" and self.tasks > len(PAIRS):
-            raise ValueError(f"the split variant has at most {len(PAIRS)} tasks, not {self.tasks}")
+            raise ValueError(f"the split variant supports at most {len(PAIRS)} tasks, not {self.tasks}")
         for split, usual in COUNTS.items():
             if self.variant == "sequential" and (getattr(self, split) or usual) < 2**self.digits:
                 raise ValueError(
@@ -88,7 +88,7 @@ class Smnist(Benchmark):
         return self
 
     def build(self, watch: Watch = quiet) -> list[Task]:
-        """The tasks; sequences are as long as the longest of their split."""
+        """The tasks; arrays are as long as the longest sequence of their split."""
         digits = shipped()
         if self.variant == "split":
             return [self._split(pair, digits) for pair in PAIRS[: self.tasks]]
@@ -108,7 +108,7 @@ class Smnist(Benchmark):
     def _pairs(self) -> list[tuple[tuple[int, int], int]]:
         """The two digits and the seed of each task.
 
-        The original's order of draws: where there are more than five tasks, the numbers of all pairs are
+        The draws follow the original's order: with more than five tasks, the indices of all pairs are
         shuffled; then each task draws its seed.
         """
         source = np.random.RandomState(self.data_seed)
@@ -136,8 +136,8 @@ class Smnist(Benchmark):
         strings = 2**self.digits
         if self.classes == "all" or self.digits == self.upsampling == 1:
             return np.arange(strings)
-        # Upsampled digits need no grouping, but the original draws one of 2^u strings: so do we, lest other
-        # digits be drawn than there.
+        # Upsampled digits need no grouping, but the original draws one of 2^u strings; we do the same, since
+        # otherwise the digits drawn would differ.
         order = source.permutation(2 ** max(self.digits, self.upsampling))
         if self.upsampling > 1:
             return np.arange(strings)
@@ -149,7 +149,7 @@ class Smnist(Benchmark):
         val = self.val or SPLIT_VALIDATION
         if val >= len(known):
             raise PerdureError(
-                f"benchmark.val: task '{_title(pair)}' has {len(known)} training samples, of which {val} "
+                f"benchmark.val: task '{_title(pair)}' has only {len(known)} training samples, so {val} "
                 f"are too many for validation; choose fewer."
             )
         chosen = {"val": known[:val], "train": known[val:][: self.train], "test": test[: self.test]}
@@ -168,10 +168,10 @@ def _title(pair: tuple[int, int]) -> str:
 def drawn_strings(
     labels: Array, pair: tuple[int, int], digits: int, count: int, source: np.random.RandomState
 ) -> tuple[Array, Array]:
-    """`count` random strings of two digits: which of the 2^m each is [count], and its digits [count, m].
+    """Draw `count` random strings of two digits: the index of each among the 2^m [count], and its digits.
 
-    All 2^m strings occur equally often, the first ones once more where that does not divide. Digits are drawn
-    with replacement, string by string, sample by sample.
+    Digits are [count, m]. All 2^m strings occur equally often; if `count` is not a multiple, the first ones
+    occur once more. Digits are drawn with replacement, string by string, sample by sample.
     """
     pools = [np.flatnonzero(labels == digit) for digit in pair]
     strings = 2**digits
@@ -185,12 +185,12 @@ def drawn_strings(
 
 
 def strung_together(strokes: Strokes, chosen: Array, labels: Array) -> Sequences:
-    """Sequences of the digits chosen [N, m] one after the other: x [N, T, 4], with labels [N]."""
+    """Sequences of the chosen digits [N, m], concatenated: x [N, T, 4], with labels [N]."""
     pieces = strokes.lengths[chosen]
     lengths = pieces.sum(axis=1)
     x = np.zeros((len(chosen), int(lengths.max()), strokes.rows.shape[1]), dtype=strokes.rows.dtype)
     flat = pieces.ravel()
-    # The row numbers of all pieces, one after the other, in the order in which x takes them.
+    # The row numbers of all pieces, concatenated, in the order in which x takes them.
     begins = strokes.offsets[chosen].ravel() - (flat.cumsum() - flat)
     numbers = np.repeat(begins, flat) + np.arange(int(flat.sum()))
     x[np.arange(x.shape[1]) < lengths[:, None]] = strokes.rows[numbers]
@@ -198,7 +198,7 @@ def strung_together(strokes: Strokes, chosen: Array, labels: Array) -> Sequences
 
 
 def upsampled(strokes: Strokes, factor: int) -> Strokes:
-    """Digits `factor` times as large: the start is moved out, each move is made `factor` times.
+    """Digits `factor` times as large: the start is moved outwards, and each move is repeated `factor` times.
 
     Rows that end a stroke or the digit are not repeated.
     """

@@ -1,7 +1,7 @@
-"""What every benchmark delivers: tasks, made of sequences with lengths and targets.
+"""What every benchmark provides: tasks, made of sequences with lengths and targets.
 
-Arrays are numpy and stay compact (bits as uint8) until a mini-batch is made. Entries of y that are not asked
-(-1 for classes and bits, NaN for values) are left out of loss, score and Fisher alike.
+Arrays are numpy and stay compact (bits as uint8) until a mini-batch is made. Masked entries of y (-1 for
+classes and bits, NaN for values) are excluded from loss, score and Fisher alike.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from perdure.targets.target import Target
 Array = NDArray[Any]
 
 Watch = Callable[[str, int, int], None]
-"""Told the progress of a long build: what is done, how much of it, of how much."""
+"""Reports the progress of a long build: what is done, how much of it, out of how much."""
 
 
 def quiet(what: str, done: int, total: int) -> None:
-    """Nobody watches."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True, init=False)
 class Sequences:
-    """N sequences of one split: x [N, T, F], y as its target says, lengths [N] (1 to T).
+    """N sequences of one split: x [N, T, F], y as its target defines it, lengths [N] (1 to T).
 
-    With a table [V, F], x is [N, T] and holds row numbers of the table, such as words of a vocabulary.
+    With a table [V, F], x is [N, T] and holds row indices of the table, such as words of a vocabulary.
     With a scaling (offset [F], factor [F]), x stays as it is and a network reads (x - offset) * factor.
     """
 
@@ -53,7 +53,7 @@ class Sequences:
         table: Array | None = None,
         scaling: tuple[Array, Array] | None = None,
     ) -> None:
-        """Take the arrays as they are; the target may be given by its name, such as 'label'."""
+        """Store the arrays as they are; the target may be given by its name, such as 'label'."""
         found = find_target(target)
         vars(self).update(target=found, x=x, y=y, lengths=lengths, table=table, scaling=scaling)
 
@@ -79,7 +79,7 @@ class Task:
 
     @property
     def target(self) -> Target:
-        """What is asked, the same in all splits."""
+        """What is to be predicted, the same in all splits."""
         return self.train.target
 
     @property
@@ -94,24 +94,24 @@ class Need:
     """A raw file or folder that a benchmark reads."""
 
     path: str
-    """Where it lies below the data folder, such as audioset/ontology.json."""
+    """Its path below the data folder, such as audioset/ontology.json."""
     about: str
-    """What it is, and where it is to be had."""
+    """What it is, and where to get it."""
     sha256: str | None = None
-    """The checksum of the file that Perdure was tested with, where there is one."""
+    """The checksum of the file that Perdure was tested with, if there is one."""
     instead: tuple[str, ...] = ()
-    """What else would do, below the data folder too."""
+    """Alternatives, also below the data folder."""
     optional: bool = False
-    """Whether the benchmark can do without it."""
+    """Whether the benchmark works without it."""
 
 
 class Benchmark(Piece):
     """Options of a benchmark; `build` makes its tasks."""
 
     needs: ClassVar[tuple[Need, ...]] = ()
-    """What must lie below the data folder."""
+    """What must be below the data folder."""
     origin: ClassVar[str] = "made from a seed"
-    """Where the data come from, if nothing must lie there."""
+    """Where the data come from, if no files are needed."""
 
     @property
     def differs(self) -> str:
@@ -120,19 +120,19 @@ class Benchmark(Piece):
 
     @property
     def comparable(self) -> bool:
-        """Whether the paper's numbers can be expected from its data."""
+        """Whether its data can be expected to give the paper's numbers."""
         return True
 
     def find_files(self) -> None:
-        """Raise a helpful error where raw files are missing; none is read, so this takes no time."""
+        """Raise a helpful error if raw files are missing; no file is read, so this is fast."""
 
     @abstractmethod
     def build(self, watch: Watch = quiet) -> list[Task]:
-        """The tasks in the order in which they are to be learnt; a long build tells how far it is."""
+        """The tasks in the order in which they are learnt; a long build reports its progress to `watch`."""
 
 
 def check_tasks(tasks: Sequence[Task]) -> None:
-    """Raise a helpful error where tasks break the contract above."""
+    """Raise a helpful error if tasks break the contract above."""
     if not tasks:
         raise PerdureError("The benchmark has no tasks; at least one is needed.")
     for task in tasks:
@@ -142,9 +142,7 @@ def check_tasks(tasks: Sequence[Task]) -> None:
                 raise PerdureError(f"Task '{task.name}', {split} split: {fault}.")
     kinds = {split.target.name for task in tasks for split in (task.train, task.val, task.test)}
     if len(kinds) > 1:
-        raise PerdureError(
-            f"All tasks must ask for the same kind of target; found {', '.join(sorted(kinds))}."
-        )
+        raise PerdureError(f"All tasks must have the same kind of target; found {', '.join(sorted(kinds))}.")
     if len({task.inputs for task in tasks}) > 1:
         raise PerdureError(
             "All tasks must have the same number of input features; found "
@@ -160,7 +158,7 @@ def _fault(data: Sequences, outputs: int) -> str | None:
     if x.ndim != wanted.count(",") + 1 or len(x) == 0:
         return f"x must be {wanted} with N > 0, but has shape {x.shape}"
     if data.table is not None and (x.min() < 0 or x.max() >= len(data.table)):
-        return f"x must hold row numbers of its table, from 0 to {len(data.table) - 1}"
+        return f"x must hold row indices of its table, from 0 to {len(data.table) - 1}"
     if lengths.shape != (len(x),) or lengths.min() < 1 or lengths.max() > x.shape[1]:
         return f"lengths must be [N] between 1 and T = {x.shape[1]}"
     if not np.isfinite(x if data.table is None else data.table).all():
@@ -174,9 +172,9 @@ def _scaling_fault(data: Sequences) -> str | None:
     """What is wrong with the scaling of one split, if anything."""
     assert data.scaling is not None
     if data.table is not None:
-        return "x with a table holds row numbers, which cannot be scaled; scale the table itself"
+        return "x with a table holds row indices, which cannot be scaled; scale the table itself"
     wanted = data.x.shape[2:]
     for name, values in zip(("offset", "factor"), data.scaling, strict=True):
         if values.shape != wanted or not np.isfinite(values).all():
-            return f"the scaling's {name} must be {wanted[0]} finite numbers, one for each feature"
+            return f"the scaling's {name} must be {wanted[0]} finite numbers, one per feature"
     return None

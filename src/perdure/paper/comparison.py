@@ -1,4 +1,4 @@
-"""Tables that compare methods: during and final accuracy, ours beside the published ones."""
+"""Tables that compare methods: during and final accuracy, next to the published numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 COLUMNS = ("during", "final")
 OURS, PUBLISHED = "#1f77b4", "#7f7f7f"
 ROW_HEIGHT = 0.34
-"""Inches of a figure that one row takes."""
+"""Height of a row of a figure in inches."""
 
 
 def percent(mean: float, sem: float | None = None, n: int = 10) -> Number:
@@ -27,11 +27,11 @@ def percent(mean: float, sem: float | None = None, n: int = 10) -> Number:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table: a setting, and what was published for it."""
+    """A row of a table: a setting, and its published numbers."""
 
     setting: Setting
     published: Mapping[str, Number] = field(default_factory=dict)
-    """By column; absent where the paper has none."""
+    """By column; missing if the paper has none."""
 
 
 def row(
@@ -44,7 +44,7 @@ def row(
     *,
     n: int = 10,
 ) -> Row:
-    """A row in short: published mean and SEM of both columns, and options beyond the preset."""
+    """Shorthand for a row: published mean and SEM of both columns, and options beyond the preset."""
     given = {"during": during, "final": final}
     published = {name: percent(*pair, n) for name, pair in given.items() if pair is not None}
     return Row(Setting(label, benchmark, method, options or {}), published)
@@ -61,17 +61,17 @@ class ComparisonItem(Item):
     note: str = ""
 
     def settings(self, scale: str) -> list[Setting]:
-        """One for each row."""
+        """One setting per row."""
         del scale
         return [row.setting for row in self.rows]
 
     def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
-        """Two cells a row, and one figure of all rows."""
+        """Two cells per row, and one figure of all rows."""
         cells = [cell for row in self.rows for cell in cells_of(row, results)]
         return cells, [self._drawn(cells)]
 
     def pairs(self, results: FinishedRuns) -> list[Pair]:
-        """Every two rows of the same benchmark."""
+        """All pairs of rows of the same benchmark."""
         return pairs_of(self.rows, results)
 
     def _drawn(self, cells: Sequence[TableCell]) -> Drawn:
@@ -82,7 +82,7 @@ class ComparisonItem(Item):
         for axes, column in ((left, "during"), (right, "final")):
             draw_column(axes, [cell for cell in cells if cell.column == column])
             axes.set_title(column)
-        left.set_ylim(len(self.rows) - 0.5, -0.5)  # the first row at the top, none at an edge
+        left.set_ylim(len(self.rows) - 0.5, -0.5)  # the first row at the top, none at the edge
         figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8)
         caption = "Accuracy in percent, mean and standard error over seeds; hollow: published."
         return Drawn("comparison", self.title, caption, figure)
@@ -102,7 +102,7 @@ def cells_of(row: Row, results: FinishedRuns) -> list[TableCell]:
 
 
 def draw_column(axes: Axes, cells: Sequence[TableCell]) -> None:
-    """Our numbers as dots with errors, published ones as hollow marks; a line for each row."""
+    """Our numbers as dots with error bars, published ones as hollow markers; one line per row."""
     axes.grid(axis="x", alpha=0.3)
     for place, cell in enumerate(cells):
         for value, colour, fill, label in (

@@ -1,4 +1,4 @@
-"""What reproducing one item of the paper yields: numbers beside the published ones, and drawings."""
+"""The result of reproducing one item of the paper: numbers next to the published ones, and drawings."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from perdure.analysis.statistics import Number as Number
 from perdure.files import Damaged, read_json
 
 FOLDER = "findings"
-"""Below the folder of runs: a file for each item."""
+"""Folder below the folder of runs, with one file per item."""
 
 
 @dataclass(frozen=True)
 class TableCell:
-    """One number of a table: which row and column, ours, the published one, and how they compare."""
+    """One number of a table: its row and column, ours, the published one, and how they compare."""
 
     row: str
     column: str
     ours: Number | None
     published: Number | None = None
     verdict: str = ""
-    """agrees, higher or lower than published, or not decided, by `analysis.statistics.verdict`."""
+    """agrees, higher or lower than published, or not decided; see `analysis.statistics.verdict`."""
     command: str = ""
-    """The command that makes this cell."""
+    """The command that produces this cell."""
     hashes: tuple[str, ...] = ()
     """The runs behind it."""
     needed: int | None = None
-    """Seeds that would decide what is not decided, if mean and spread stay; None if not even 1000 would."""
+    """Seeds needed for a decision, if mean and spread stay the same; None if even 1000 would not suffice."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class Pair:
     p: float | None
     """Two-sided p-value of the paired t-test; None for one seed."""
     p_signs: float | None
-    """The same of the sign-flip permutation test."""
+    """The same for the sign-flip permutation test."""
     published: Number | None = None
     order: str = ""
-    """as published, the other way round, too close to call or not decided, by `analysis.statistics.order`."""
+    """as published, the other way round, too close to call or not decided: `analysis.statistics.order`."""
 
 
 @dataclass(frozen=True)
@@ -63,24 +63,24 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Findings:
-    """All that was found for one item of the paper."""
+    """Everything found for one item of the paper."""
 
     name: str
     title: str
     source: str
     """Which table or figure of the paper it is."""
     about: str
-    """One or two sentences: what it shows."""
+    """What it shows, in one or two sentences."""
     scale: str
     differs: str
-    """What is smaller or otherwise different from the paper here; empty if nothing."""
+    """What is smaller than or otherwise different from the paper; empty if nothing is."""
     command: str
     cells: list[TableCell] = field(default_factory=list)
     drawings: list[Drawing] = field(default_factory=list)
     seconds: float = 0.0
-    """Computing time of all runs behind it."""
+    """Computing time of all its runs."""
     pairs: list[Pair] = field(default_factory=list)
-    """Methods two by two, where the item compares methods."""
+    """Pairs of methods, if the item compares methods."""
 
     @property
     def json(self) -> dict[str, Any]:
@@ -89,13 +89,13 @@ class Findings:
 
 
 def from_json(data: Any) -> Findings:
-    """The findings that `Findings.json` wrote; raises Damaged where a part is missing or wrong."""
+    """The findings written by `Findings.json`; raises Damaged if a part is missing or wrong."""
     try:
         json.dumps(data, allow_nan=False)
         return TypeAdapter(Findings).validate_python(data)
     except ValidationError as error:
         fault = error.errors()[0]
-        place = ".".join(str(part) for part in fault["loc"]) or "the whole"
+        place = ".".join(str(part) for part in fault["loc"]) or "the whole file"
         raise Damaged(f"{place}: {fault['msg']}") from None
     except ValueError:
         raise Damaged("a number is not finite") from None

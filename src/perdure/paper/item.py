@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DIFFERENCES = {
-    "smoke": "Sizes for seconds: it shows that everything runs; the accuracies mean nothing.",
+    "smoke": "Sizes that run in seconds: they show that everything works; the accuracies are meaningless.",
     "laptop": (
-        "Far fewer iterations than the paper, with learning rates, strengths and starts of our own for them, "
+        "Far fewer iterations than in the paper, with adapted learning rates, strengths and initialisations, "
         "chosen on seed 0 (perdure run ... --help shows them)."
     ),
     "paper": "The published settings; docs/deviations.md lists what differs in the numerics.",
@@ -54,11 +54,11 @@ class Setting:
         return build(self.benchmark, self.method, scale=scale, seed=seed, **self.options)
 
     def problem(self, scale: str) -> Benchmark:
-        """What is to be learnt."""
+        """The benchmark to be learnt."""
         return self.config(scale, 0).benchmark
 
     def command(self, scale: str, seeds: int) -> str:
-        """The command that runs it by itself."""
+        """The command that runs it on its own."""
         options = "".join(f" --{name} {option_text(value)}" for name, value in self.options.items())
         return f"perdure run {self.benchmark} {self.method} --scale {scale} --seeds {seeds}{options}"
 
@@ -74,19 +74,19 @@ class FinishedRuns:
     """By the config's hash."""
 
     def command(self, name: str) -> str:
-        """The command that makes all of an item."""
+        """The command that reproduces the whole item."""
         return f"perdure reproduce {name} --scale {self.scale} --seeds {self.seeds}"
 
     def of(self, setting: Setting) -> list[Record]:
-        """The records of a setting, seed after seed."""
+        """The records of a setting, in the order of seeds."""
         return [self.records[setting.config(self.scale, seed).hash] for seed in range(self.seeds)]
 
     def folder(self, record: Record) -> RunFolder:
-        """Where a record's run lies."""
+        """The folder of a record's run."""
         return RunFolder(self.runs, record.hash)
 
     def comparable(self, setting: Setting) -> bool:
-        """Whether published numbers can be held against it: not at smoke scale, nor on other data."""
+        """Whether it can be compared with published numbers: not at smoke scale, nor on other data."""
         return self.scale != "smoke" and setting.problem(self.scale).comparable
 
     def number(self, setting: Setting, column: str) -> Number:
@@ -94,7 +94,7 @@ class FinishedRuns:
         return number(self.values(setting, column))
 
     def values(self, setting: Setting, column: str) -> list[float]:
-        """A column of the records, seed after seed."""
+        """A column of the records, in the order of seeds."""
         return [getattr(record, column) for record in self.of(setting)]
 
 
@@ -105,7 +105,7 @@ def draws(*role: str) -> np.random.Generator:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A finished figure with its words."""
+    """A finished figure with its title and caption."""
 
     name: str
     title: str
@@ -120,30 +120,30 @@ class Item(ABC):
     source: str
     """Which table or figure of the paper it is."""
     about: str
-    """One or two sentences: what it shows."""
+    """What it shows, in one or two sentences."""
     note: str = ""
-    """What differs from the paper at every scale, beside the data; empty if nothing."""
+    """What differs from the paper at every scale, apart from the data; empty if nothing does."""
 
     @abstractmethod
     def settings(self, scale: str) -> list[Setting]:
-        """All settings that are run for it, each with every seed."""
+        """All settings it needs, each run with every seed."""
 
     @abstractmethod
     def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
         """The cells of its table and its figures, from finished runs."""
 
     def pairs(self, results: FinishedRuns) -> list[Pair]:
-        """Methods two by two, for items that compare methods."""
+        """Pairs of methods, for items that compare methods."""
         del results
         return []
 
     def differs(self, scale: str) -> str:
-        """What is smaller or otherwise different from the paper at a scale: data, item, settings."""
+        """What is smaller than or otherwise different from the paper at a scale: data, item, settings."""
         data = [setting.problem(scale).differs for setting in self.settings(scale)]
         return " ".join(part for part in dict.fromkeys([*data, self.note, DIFFERENCES[scale]]) if part)
 
     def seeds(self, scale: str) -> int:
-        """How many seeds are run if nobody says."""
+        """The default number of seeds."""
         return {"smoke": 1, "laptop": 3}.get(scale, 10)
 
     def configs(self, scale: str, seeds: int) -> list[Config]:
@@ -170,7 +170,7 @@ ORDER = (
     "theory",
     "sampled-regulariser",
 )
-"""Items in the order in which the paper has them; others follow by name."""
+"""Items in the order of the paper; others follow by name."""
 
 
 def items() -> dict[str, Item]:
@@ -186,7 +186,7 @@ def items() -> dict[str, Item]:
 
 
 def find_item(name: str) -> Item:
-    """The item of that name; a teaching error if there is none."""
+    """The item of that name; raises a helpful error if there is none."""
     known = items()
     if name not in known:
         raise unknown("item of the paper", name, known)

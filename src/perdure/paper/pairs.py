@@ -1,4 +1,4 @@
-"""Methods of a table two by two: the paired comparison over seeds, and whether their order is the paper's."""
+"""Pairs of methods of a table: the paired comparison over seeds, and whether their order is the paper's."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from perdure.paper.comparison import Row
 
 COLUMN = "final"
-"""What methods are ranked by."""
+"""The column that methods are ranked by."""
 
 
 def pairs_of(rows: Sequence[Row], results: FinishedRuns) -> list[Pair]:
-    """All pairs of rows that were run on the same task sequences, the row that should be ahead first."""
+    """All pairs of rows that were run on the same task sequences, the one expected to be better first."""
     return [
         _pair(*_ranked(one, other, results), results)
         for one, other in combinations(rows, 2)
-        # Accuracies on different problems say nothing of who is better.
+        # Accuracies on different problems say nothing about which method is better.
         if one.setting.problem(results.scale) == other.setting.problem(results.scale)
     ]
 
 
 def _ranked(one: Row, other: Row, results: FinishedRuns) -> tuple[Row, Row]:
-    """By the published means, or by ours where these are missing or equal."""
+    """By the published means, or by ours if these are missing or equal."""
     means = [row.published[COLUMN].mean for row in (one, other) if COLUMN in row.published]
     if len(set(means)) < 2:
         means = [results.number(row.setting, COLUMN).mean for row in (one, other)]
@@ -63,7 +63,7 @@ def _pair(first: Row, second: Row, results: FinishedRuns) -> Pair:
 
 
 def _difference(first: Number | None, second: Number | None) -> Number | None:
-    """Of two published numbers; their seeds are not known, so errors add as those of independent ones."""
+    """The difference of two published numbers; seeds are unknown, so errors add as if independent."""
     if first is None or second is None:
         return None
     known = first.sem is not None and second.sem is not None
@@ -72,7 +72,7 @@ def _difference(first: Number | None, second: Number | None) -> Number | None:
 
 
 def order_summary(pairs: Sequence[Pair]) -> str:
-    """How many pairs stand in the paper's order, and which do not; empty if none was judged."""
+    """How many pairs are in the paper's order, and which are not; empty if none was judged."""
     judged = [pair for pair in pairs if pair.order]
     if not judged:
         return ""

@@ -1,4 +1,4 @@
-"""What reproducing items means in work: which runs are there, which are missing, and how long they take."""
+"""The work needed to reproduce items: which runs exist, which are missing, and how long they take."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from perdure.storage.record import Record
 from perdure.storage.store import RunFolder
 
 STEPS = 4
-"""Iterations that are timed for an estimate; the first is left out."""
+"""Iterations timed for an estimate; the first is discarded."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The runs behind some items."""
+    """The runs needed by some items."""
 
     configs: list[Config]
     """All of them, each once."""
     found: dict[str, Record]
-    """Those that are finished, by hash."""
+    """The finished ones, by hash."""
     warnings: list[str] = field(default_factory=list)
-    """What was found damaged."""
+    """Warnings about damaged runs."""
 
     @property
     def missing(self) -> list[Config]:
@@ -38,7 +38,7 @@ class Plan:
 
 
 def plan(items: Mapping[str, Item], scale: str, seeds: Mapping[str, int], runs: Path) -> Plan:
-    """Which runs the items need, and which of them are there."""
+    """The runs that the items need, and which of them exist."""
     configs = {
         config.hash: config for name, item in items.items() for config in item.configs(scale, seeds[name])
     }
@@ -53,11 +53,11 @@ def plan(items: Mapping[str, Item], scale: str, seeds: Mapping[str, int], runs: 
 
 
 def estimate(work: Plan, device: str = "cpu") -> dict[str, float]:
-    """Seconds of one core that each missing run takes, about, by hash.
+    """Approximate seconds on one core of each missing run, by hash.
 
-    A setting with finished seeds takes as long as these did. For the others a few iterations of the first
-    task are timed. Early stopping makes a run shorter than that, and what a method does for earlier tasks
-    makes it longer.
+    A setting with finished seeds is assumed to take as long as these did. For the others, a few iterations
+    of the first task are timed. Early stopping makes a run shorter than this; the work a method does for
+    earlier tasks makes it longer.
     """
     seconds: dict[str, list[float]] = {}
     for config in work.configs:
@@ -81,7 +81,7 @@ def _measured(config: Config, device: str) -> float:
     phases = learner.phases(len(data))
     phase = begin_phase(learner, init(learner), phases[0], data, config.training, generators)
     times = []
-    with threads(1):  # as a run has
+    with threads(1):  # as in a run
         for _ in range(STEPS):
             begun = time.perf_counter()
             phase.step()

@@ -23,7 +23,7 @@ DPI = 150
 
 def evaluate(name: str, item: Item, results: FinishedRuns) -> tuple[Findings, list[Drawn]]:
     """The findings of an item, and its figures."""
-    with threads(1):  # the same digits on every machine, and no quarrel with runs beside it
+    with threads(1):  # the same digits on every machine, and no contention with parallel runs
         cells, drawn = item.evaluate(results)
     used: dict[str, Record] = {}
     for setting in item.settings(results.scale):
@@ -45,7 +45,7 @@ def evaluate(name: str, item: Item, results: FinishedRuns) -> tuple[Findings, li
 
 
 def picture(figure: Figure, format: str) -> bytes:
-    """A figure as the content of a file; the same figure gives the same bytes."""
+    """A figure as the content of a file; equal figures give equal bytes."""
     import matplotlib
 
     buffer = io.BytesIO()
@@ -56,8 +56,8 @@ def picture(figure: Figure, format: str) -> bytes:
 
 
 def keep(findings: Findings, drawn: list[Drawn], runs: Path) -> list[Path]:
-    """Write findings and figures below the folder of runs; returns the figures' paths."""
-    name = f"{findings.name}-{findings.scale}"  # findings of one scale do not replace those of another
+    """Write findings and figures below the folder of runs; returns the paths of the figures."""
+    name = f"{findings.name}-{findings.scale}"  # scales do not replace each other's findings
     write_json(runs / FOLDER / f"{name}.json", findings.json)
     paths = []
     for each, drawing in zip(drawn, findings.drawings, strict=True):

@@ -1,4 +1,4 @@
-"""Figures in which accuracy runs along a difficulty: one line a method, one point a setting."""
+"""Figures of accuracy as a function of difficulty: one line per method, one point per setting."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class SweepItem(Item):
     source: str
     about: str
     axis: str
-    """What x is."""
+    """The label of the x axis."""
     points: Sequence[SweepPoint]
     note: str = ""
 
     def settings(self, scale: str) -> list[Setting]:
-        """One for each point; lines may share some."""
+        """One setting per point; lines may share some."""
         del scale
         return [point.row.setting for point in self.points]
 
@@ -43,7 +43,7 @@ class SweepItem(Item):
         return [cell for pair in cells for cell in pair], [self._drawn(cells)]
 
     def pairs(self, results: FinishedRuns) -> list[Pair]:
-        """Every two lines at the same difficulty."""
+        """All pairs of lines at the same difficulty."""
         return pairs_of([point.row for point in self.points], results)
 
     def _drawn(self, cells: Sequence[Sequence[TableCell]]) -> Drawn:
@@ -80,5 +80,5 @@ class SweepItem(Item):
         panels[0].set_ylabel("accuracy (%)")
         panels[1].legend(fontsize=7)
         known = any(cell.published for pair in cells for cell in pair)
-        caption = "Mean and standard error over seeds" + ("; broken lines: published." if known else ".")
+        caption = "Mean and standard error over seeds" + ("; dashed lines: published." if known else ".")
         return Drawn("lines", self.title, caption, figure)

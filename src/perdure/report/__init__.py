@@ -1,1 +1,1 @@
-"""What people see of records: tables, figures, progress."""
+"""Presentation of records: tables, figures, progress."""

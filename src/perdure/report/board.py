@@ -1,4 +1,4 @@
-"""Many runs at a glance: a live table on a terminal, a line for each finished run elsewhere."""
+"""Many runs at a glance: a live table in a terminal, one line per finished run elsewhere."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from perdure.learning.engine import Progress
 from perdure.storage.record import Record
 
 SHOWN = 12
-"""Finished runs that stay in sight."""
+"""Number of finished runs that stay visible."""
 
 
 class Board:
-    """Shows how far a list of runs is; use as a context manager."""
+    """Shows the progress of a list of runs; use as a context manager."""
 
     def __init__(self, labels: Sequence[str]) -> None:
-        """One label for each run."""
+        """One label per run."""
         self.labels = list(labels)
         self.console = Console(stderr=True, highlight=False)
         self.running: dict[int, Progress] = {}
@@ -30,7 +30,7 @@ class Board:
         self.live: Live | None = None
 
     def __enter__(self) -> Board:
-        """Start the live table if there is a terminal."""
+        """Start the live table if the output is a terminal."""
         if self.console.is_terminal:
             self.live = Live(self.table(), console=self.console, refresh_per_second=4, transient=True)
             self.live.start()
@@ -39,17 +39,17 @@ class Board:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
         if self.live is not None:
             self.live.stop()
 
     def moved(self, number: int, state: Progress) -> None:
-        """A run reports where it is."""
+        """Update the progress of a run."""
         self.running[number] = state
         self._refresh()
 
     def done(self, number: int, record: Record) -> None:
-        """A run is finished."""
+        """Mark a run as finished."""
         self.running.pop(number, None)
         self.finished[number] = record
         if self.live is None:
@@ -66,7 +66,7 @@ class Board:
             self.live.update(self.table())
 
     def table(self) -> Table:
-        """Runs that are under way, and the last that were finished."""
+        """Runs in progress, and those finished most recently."""
         spent = time.monotonic() - self.begun
         table = Table(
             title=f"{len(self.finished)} of {len(self.labels)} runs finished, {spent / 60:.1f} min",

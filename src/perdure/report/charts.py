@@ -1,4 +1,4 @@
-"""Small static drawings that stand inside tables: ours beside the published number, and differences."""
+"""Small static drawings inside tables: our number next to the published one, and differences."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from markupsafe import Markup
 from perdure.paper.findings import Number, TableCell
 
 WIDTH, HEIGHT, MARGIN = 108, 18, 7
-"""Of a strip, in pixels."""
+"""Size of a strip in pixels."""
 
 STEPS = (1.0, 2.0, 5.0, 10.0)
 """Leading digits of round numbers."""
 
 FARTHEST = 10.0
-"""Differences beyond this are drawn at the edge, lest one of them hides all others."""
+"""Differences beyond this are drawn at the edge, so that one of them does not hide all others."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class ChartAxis:
     high: float
 
     def place(self, value: float) -> float:
-        """Where a value lies, in pixels from the left; values outside lie at the edge."""
+        """The position of a value in pixels from the left; values outside are at the edge."""
         share = (value - self.low) / (self.high - self.low)
         return MARGIN + (WIDTH - 2 * MARGIN) * min(max(share, 0.0), 1.0)
 
@@ -45,7 +45,7 @@ def axis_of(cells: Sequence[TableCell]) -> ChartAxis:
 
 
 def ends_of(number: Number) -> tuple[float, float]:
-    """The 95 % interval if there is one, else mean ± SEM."""
+    """The 95 % interval if there is one, otherwise mean ± SEM."""
     if number.low is not None and number.high is not None:
         return number.low, number.high
     sem = number.sem or 0.0
@@ -72,7 +72,7 @@ def _interval(number: Number, axis: ChartAxis, kind: str, y: float) -> str:
 
 
 def reach(differences: Sequence[float]) -> float:
-    """A round number that the differences of all items fit into, or nearly."""
+    """A round number that bounds the differences of all items, or nearly all."""
     farthest = min(max((abs(value) for value in differences), default=1.0), FARTHEST)
     if farthest == 0:
         return 1.0
@@ -99,21 +99,21 @@ def differences_strip(differences: Sequence[float], half: float) -> Markup:
 
 
 def _svg(parts: Sequence[str]) -> Markup:
-    # The numbers stand beside it as text, so a screen reader need not hear of the drawing.
+    # The numbers are next to it as text, so screen readers can skip the drawing.
     extent = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
     return Markup(f'<svg class="strip" {extent} aria-hidden="true">{"".join(parts)}</svg>')
 
 
 @dataclass(frozen=True)
 class Tick:
-    """A mark of an axis: its text and its place in percent."""
+    """An axis mark: its text, and its position in percent."""
 
     text: str
     place: float
 
 
 def percent_axis(values: Sequence[float]) -> tuple[float, float, list[Tick]]:
-    """An axis for accuracies up to 100 %, from a round number below all of them: low, high, ticks."""
+    """An axis for accuracies up to 100 %, starting at a round number below all of them: low, high, ticks."""
     low = min(10.0 * math.floor(min(values, default=0.0) / 10.0), 90.0)
     step = 5.0 if low >= 80 else 10.0 if low >= 50 else 20.0
     count = math.floor((100 - low) / step + 1e-9)

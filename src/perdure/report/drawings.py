@@ -1,7 +1,7 @@
-"""SVG text as an image of a page.
+"""SVG text as an image in a page.
 
-A browser shows an image and does nothing else with it: it runs no script in it and loads nothing that it
-names, and the styles and ids of the image end where it ends.
+A browser only displays an image: it runs none of its scripts and loads nothing that it refers to, and the
+styles and ids of the image do not affect the page.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import xml.etree.ElementTree as ElementTree
 from typing import NamedTuple
 
 SVG = "{http://www.w3.org/2000/svg}svg"
-"""The root of a drawing; without its namespace a browser does not take it for an image."""
+"""The root of a drawing; without its namespace browsers do not recognise it as an image."""
 
 
 class Image(NamedTuple):
-    """What stands in <img>: the drawing as a data URI, and its size in pixels of the page."""
+    """The content of <img>: the drawing as a data URI, and its size in CSS pixels."""
 
     source: str
     width: int
@@ -26,7 +26,7 @@ class Image(NamedTuple):
 def image(svg: str) -> Image | None:
     """The drawing as an image; None if it cannot be read."""
     try:
-        if "<!ENTITY" in svg:  # a few of them can stand for gigabytes
+        if "<!ENTITY" in svg:  # a few of them can expand to gigabytes
             return None
         root = ElementTree.fromstring(svg)
     except (ElementTree.ParseError, ValueError):
@@ -47,6 +47,6 @@ def _extent(root: ElementTree.Element) -> tuple[float, float]:
             width, height = (float(re.sub(r"[a-z%]+$", "", root.get(n, "0"))) for n in ("width", "height"))
     except ValueError:
         return 0, 0
-    # matplotlib counts points, of which 72 make an inch; a page's inch has 96 pixels.
+    # matplotlib uses points, 72 to the inch; CSS has 96 pixels to the inch.
     scale = 96 / 72 if root.get("width", "").endswith("pt") else 1
     return width * scale, height * scale

@@ -18,7 +18,7 @@ FORMATS = (".png", ".pdf", ".svg")
 
 
 def draw_accuracy(record: Record, path: Path) -> None:
-    """The accuracy matrix as a heat map beside the course of each task's accuracy over phases."""
+    """The accuracy matrix as a heat map next to each task's accuracy over phases."""
     check_format(path)
     # The object interface needs no global figure manager and no screen.
     from matplotlib.figure import Figure
@@ -39,7 +39,7 @@ def draw_accuracy(record: Record, path: Path) -> None:
     for task in numbers:
         after = [row[task] for row in record.accuracy][task:]
         course.plot(range(task + 1, tasks + 1), after, marker="o", label=f"task {task + 1}")
-    course.set(xlabel="after learning task", ylabel=f"{record.score} (%)", title="What is kept of each task")
+    course.set(xlabel="after learning task", ylabel=f"{record.score} (%)", title="Retention of each task")
     course.set_xticks(range(1, tasks + 1))
     lowest = min(min(row) for row in record.accuracy)
     course.set_ylim(min(lowest, 45) - 2, 102)
@@ -53,7 +53,7 @@ def draw_accuracy(record: Record, path: Path) -> None:
 
 
 def draw_findings(findings: Sequence[Finding], path: Path) -> None:
-    """Analyses side by side, an axis each."""
+    """Analyses side by side, one set of axes each."""
     check_format(path)
     from matplotlib.figure import Figure
 
@@ -66,7 +66,7 @@ def draw_findings(findings: Sequence[Finding], path: Path) -> None:
 
 
 def check_format(path: Path) -> None:
-    """Raise a teaching error for a file name that no figure can have."""
+    """Raise a helpful error if a file name has no figure format."""
     if path.suffix not in FORMATS:
         raise PerdureError(f"A figure's name must end in {', '.join(FORMATS)} (given: '{path.name}').")
 

@@ -1,4 +1,4 @@
-"""Numbers as people read them: few digits, thin spaces, units."""
+"""Numbers for human readers: few digits, thin spaces, units."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 MINUS = "\u2212"
 SPACE = "\u202f"
-"""Narrow and unbreakable."""
+"""Narrow and non-breaking."""
 
 UNITS = ("B", "kB", "MB", "GB", "TB")
 
@@ -26,7 +26,7 @@ def plain(value: float) -> str:
 
 
 def points(value: float) -> str:
-    """An accuracy or a difference of two: always with two decimals, and no sign where these are zero."""
+    """An accuracy or a difference of two: always two decimals, and no sign if these are zero."""
     text = f"{value:.2f}" if math.isfinite(value) else "not finite"
     return text.replace("-", "" if text == "-0.00" else MINUS)
 
@@ -52,7 +52,7 @@ def difference_text(ours: float, published: float) -> str:
 
 
 def whole(value: float) -> str:
-    """A count, with its thousands apart."""
+    """A count, with its thousands separated."""
     return f"{value:,.0f}".replace(",", SPACE).replace("-", MINUS)
 
 
@@ -86,10 +86,10 @@ def duration(seconds: float) -> str:
 
 
 def significant(value: float, digits: int = 4) -> float | None:
-    """Rounded to some digits; what is not finite is nothing, since JSON cannot say it."""
+    """Rounded to some digits; None if not finite, since JSON cannot represent it."""
     return float(f"{value:.{digits}g}") if math.isfinite(value) else None
 
 
 def would_decide(needed: int | None) -> str:
-    """How many seeds would decide what is not decided."""
-    return "more seeds of ours alone would not do" if needed is None else f"{needed} seeds would do"
+    """How many seeds would decide an undecided comparison."""
+    return "more seeds of ours alone would not suffice" if needed is None else f"{needed} seeds would suffice"

@@ -1,4 +1,4 @@
-"""The report: all records and findings as one HTML file that needs no network and no other file."""
+"""The report: all records and findings as one HTML file that needs no network and no other files."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from perdure.storage.record import Record
 
 STYLES = ("page.css", "parts.css", "print.css")
 EARLY = "theme.js"
-"""Runs before the page is drawn."""
+"""Executed before the page is drawn."""
 
 SCRIPTS = ("elements.js", "tables.js", "charts.js", "run.js", "page.js")
-"""In the order in which they need each other."""
+"""In order of their dependencies."""
 
 
 def write_page(path: Path, records: Sequence[Record], findings: Sequence[Findings], title: str) -> None:
-    """Write the report; a file that is there already is replaced in one move."""
+    """Write the report; an existing file is replaced atomically."""
     content = page(records, findings, title).encode()
     try:
         write(path, content)
     except PerdureError as error:
         reason = getattr(error.__cause__, "strerror", None) or error
         raise PerdureError(
-            f"Cannot write the report '{path}' ({reason}); choose another place with --out FILE."
+            f"Cannot write the report '{path}' ({reason}); choose another path with --out FILE."
         ) from error
 
 
 def page(records: Sequence[Record], findings: Sequence[Findings], title: str) -> str:
-    """The report as text. The same records and findings make the same text."""
+    """The report as text. Equal records and findings give equal text."""
     identities = Identities()
-    counts = Counter(record.benchmark for record in records)  # what was run most comes first
+    counts = Counter(record.benchmark for record in records)  # the benchmark with most runs comes first
     records = sorted(
         records, key=lambda one: (-counts[one.benchmark], one.benchmark, one.method, one.seed, one.hash)
     )
@@ -84,7 +84,7 @@ def page(records: Sequence[Record], findings: Sequence[Findings], title: str) ->
 
 
 def embedded_json(data: Any) -> Markup:
-    """JSON that may stand inside <script>: no '<' can end or open anything there."""
+    """JSON that is safe inside <script>: no '<' can close or open a tag there."""
     text = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     for sign, code in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
         text = text.replace(sign, code)
@@ -104,14 +104,14 @@ def _script(names: Sequence[str]) -> Markup:
 
 
 def _policy(*scripts: str) -> str:
-    """Lets the browser run our own scripts and no other, and load nothing at all."""
+    """Allow the browser to run only our own scripts, and to load nothing at all."""
     digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
     return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:"
 
 
 def _colours(colours: Mapping[str, Colour]) -> Markup:
-    """A class for each method, by number: names may hold anything."""
+    """A class for each method, by number, since names may contain anything."""
     return Markup("\n").join(
         Markup(".method-{} {{ --method: light-dark({}, {}); }}").format(number, light, dark)
         for number, (light, dark) in enumerate(colours.values())
@@ -119,8 +119,8 @@ def _colours(colours: Mapping[str, Colour]) -> Markup:
 
 
 def _tiles(records: Sequence[Record], findings: Sequence[Findings]) -> list[tuple[str, str]]:
-    """A few large numbers for the beginning: number and words."""
-    # Items share runs; a number that stands in several is counted once.
+    """A few key figures for the top of the page: number and caption."""
+    # Items share runs; a number that occurs in several items is counted once.
     judged = {
         (cell.hashes or (one.name, cell.row), cell.column): cell.verdict
         for one in findings
@@ -136,14 +136,14 @@ def _tiles(records: Sequence[Record], findings: Sequence[Findings]) -> list[tupl
         agreeing = sum(verdict == AGREES for verdict in judged.values())
         decided = sum(verdict != NOT_DECIDED for verdict in judged.values())
         tiles.append((f"{agreeing} / {decided}", "decided numbers agree with the published ones"))
-        tiles.append((f"{len(judged) - decided}", "not decided by so few seeds"))
+        tiles.append((f"{len(judged) - decided}", "not decided with so few seeds"))
     tiles.append((str(len(records)), "run" if len(records) == 1 else "runs"))
     tiles.append((str(len({record.method for record in records})), "methods"))
-    tiles.append((duration(sum(record.seconds for record in records)), "of computing"))
+    tiles.append((duration(sum(record.seconds for record in records)), "of computing time"))
     return tiles
 
 
 def _counts(facts: Sequence[Mapping[str, str]]) -> list[tuple[str, int]]:
-    """Each distinct combination of facts in words, and how many runs have it."""
+    """Each distinct combination of facts as text, and how many runs have it."""
     words = Counter(", ".join(f"{name} {text}" for name, text in one.items()) for one in facts)
     return words.most_common()

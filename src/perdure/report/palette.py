@@ -1,4 +1,4 @@
-"""One colour for a method wherever it is drawn: distinguishable for colour-blind readers, light and dark."""
+"""One colour per method wherever it is drawn: distinguishable for colour-blind readers, light and dark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KNOWN: dict[str, Colour] = {
     "coresets": ("#cc79a7", "#eaa6cb"),
     "rtf": ("#882255", "#d4749f"),
 }
-"""Hues of Okabe and Ito, and of Tol; related methods have related hues, those that only frame are plain."""
+"""Hues of Okabe and Ito, and of Tol; related methods have related hues, and baselines are neutral."""
 
 OTHERS: tuple[Colour, ...] = (
     ("#332288", "#9d90ee"),
@@ -29,11 +29,11 @@ OTHERS: tuple[Colour, ...] = (
     ("#44878f", "#7cc4cc"),
     ("#661100", "#e08a78"),
 )
-"""For methods without a colour of their own; used in turn."""
+"""For methods without their own colour; used in turn."""
 
 
 def method_colours(methods: Iterable[str]) -> dict[str, Colour]:
-    """A colour for each method; the same whatever else is on the page where the method is a known one."""
+    """A colour for each method; for known methods the same whatever else is on the page."""
     names = sorted(set(methods))
     strangers = [name for name in names if name not in KNOWN]
     return {

@@ -1,4 +1,4 @@
-"""A run's progress: a live bar on a terminal, plain lines elsewhere. Always on standard error."""
+"""The progress of a run: a live bar in a terminal, plain lines elsewhere. Always on standard error."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:  # torch is not needed to show a build
     from perdure.learning.engine import Progress as State
 
 QUIET_SECONDS = 10.0
-"""Between plain lines within a phase."""
+"""Seconds between plain lines within a phase."""
 
 
 class Display:
-    """Shows what the engine reports; use as a context manager and give `show` to the engine."""
+    """Shows what the engine reports; use as a context manager and pass `show` to the engine."""
 
     def __init__(self, label: str = "", *, live: bool = True) -> None:
-        """Decide by the kind of output how to show progress; a label goes before plain lines.
+        """Choose how to show progress by the kind of output; a label precedes plain lines.
 
-        Several processes share one terminal: only one of them may be `live`.
+        If several processes share one terminal, only one of them may be `live`.
         """
         self.live = live
         self.console = Console(stderr=True, highlight=False)
@@ -33,14 +33,14 @@ class Display:
         self.spoke = time.monotonic()
 
     def __enter__(self) -> Display:
-        """Start the live bar if there is a terminal."""
+        """Start the live bar if the output is a terminal."""
         if self.live and self.console.is_terminal:
             self.bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(bar_width=10),
                 TextColumn("{task.completed:>5}/{task.total}"),
                 TimeRemainingColumn(),
-                # The column that gives way on a narrow terminal.
+                # The column that shrinks in a narrow terminal.
                 TextColumn("{task.fields[facts]}", table_column=Column(ratio=1, no_wrap=True)),
                 console=self.console,
                 transient=True,
@@ -52,7 +52,7 @@ class Display:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
         if self.bar is not None:
             self.bar.stop()
 
@@ -61,7 +61,7 @@ class Display:
         self.console.print(self.label + text, markup=False, soft_wrap=True)
 
     def built(self, what: str, done: int, total: int) -> None:
-        """Take up a word of a long build of the data."""
+        """Show the progress of a long data build."""
         if self.bar is not None:
             if self.line is None:
                 self.line = self.bar.add_task(what, total=total, facts="")
@@ -74,7 +74,7 @@ class Display:
             self.say(f"{what}: {done}/{total}")
 
     def show(self, state: State) -> None:
-        """Take up a report of the engine."""
+        """Show a report of the engine."""
         if state.accuracy is not None:
             self._end_of_phase(state)
         elif self.bar is not None:
@@ -85,7 +85,7 @@ class Display:
             left = rate * (state.iterations - state.iteration)
             self.say(
                 f"{_where(state)}: iteration {state.iteration}/{state.iterations}, {_facts(state)}, "
-                f"about {left:.0f} s left of this task"
+                f"about {left:.0f} s left for this task"
             )
 
     def _move(self, bar: Progress, state: State) -> None:

@@ -1,4 +1,4 @@
-"""What a run rehearses, drawn: real sequences beside stored, reconstructed or replayed ones."""
+"""Drawings of what a run rehearses: real sequences next to stored, reconstructed or replayed ones."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from perdure.storage.record import Record
 from perdure.storage.store import RunFolder
 
 EXAMPLES = 4
-"""Sequences of each task and kind."""
+"""Number of sequences per task and kind."""
 
 Examples = dict[str, list[Tensor]]
 """By kind, some sequences [T, F]."""
 
 
 def draw_replay(folder: RunFolder, record: Record, path: Path) -> None:
-    """A row for each task; real and rehearsed sequences as images, time from left to right."""
+    """One row per task; real and rehearsed sequences as images, with time from left to right."""
     check_format(path)
     from matplotlib.figure import Figure
 
@@ -45,13 +45,13 @@ def draw_replay(folder: RunFolder, record: Record, path: Path) -> None:
                     axis.set_title(kind, loc="left", fontsize=10)
                 if place == 0 and column == 0:
                     axis.set_ylabel(f"task {number + 1}", fontsize=9)
-    figure.suptitle(f"{record.benchmark}, {record.method}, seed {record.seed}: what is rehearsed")
+    figure.suptitle(f"{record.benchmark}, {record.method}, seed {record.seed}: rehearsed sequences")
     save(figure, path)
 
 
 @torch.no_grad()
 def examples(folder: RunFolder, record: Record) -> list[Examples]:
-    """For each task some real sequences and what the finished run rehearses of it."""
+    """For each task, some real sequences and what the finished run rehearses of it."""
     config = from_json(record.config)
     if config.rehearsal is None:
         raise PerdureError(

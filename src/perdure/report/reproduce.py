@@ -1,4 +1,4 @@
-"""The command that makes a run again: the nearest scale, and only the options that differ from it."""
+"""The command that repeats a run: the nearest scale, and only the options that differ from it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from perdure.presets import SCALES
 from perdure.storage.record import Record
 
 ROUNDS = 4
-"""A given option can choose a variant of a preset, which changes further options."""
+"""An option can select a variant of a preset, which changes further options."""
 
 USUAL = "laptop"
-"""The scale that needs no word."""
+"""The scale that need not be named."""
 
 Values = dict[str, Any]
 
 
 def command_of(record: Record) -> str:
-    """A line for the shell."""
+    """A shell command."""
     settings = {name: value for name, value in record.config.items() if name != "seed"}
     words = _words(record.benchmark, record.method, json.dumps(settings, sort_keys=True))
     named = ["perdure", "run", record.benchmark, record.method, *words, "--seed", str(record.seed)]
@@ -50,7 +50,7 @@ def _prefixed(values: object, section: str) -> Values:
 
 @lru_cache(maxsize=1024)
 def _words(benchmark: str, method: str, settings: str) -> tuple[str, ...]:
-    """Scale and options; seeds of one config share them."""
+    """Scale and options; the same for all seeds of a config."""
     wanted = option_values(json.loads(settings))
     best: tuple[str, Values] | None = None
     for scale in (USUAL, *(name for name in SCALES if name != USUAL)):
@@ -65,7 +65,7 @@ def _words(benchmark: str, method: str, settings: str) -> tuple[str, ...]:
 
 
 def _differences(benchmark: str, method: str, scale: str, wanted: Values) -> Values | None:
-    """The options to give at a scale; None where the config cannot be had."""
+    """The options needed at a scale; None if the config cannot be obtained."""
     given: Values = {}
     try:
         for _ in range(ROUNDS):
@@ -80,13 +80,13 @@ def _differences(benchmark: str, method: str, scale: str, wanted: Values) -> Val
 
 
 def _needed(benchmark: str, method: str, scale: str, given: Values) -> Values:
-    """Without the options that follow from others, as those of a preset's variant do."""
+    """Without the options implied by others, such as those of a preset's variant."""
     whole = build(benchmark, method, scale=scale, **given)
     for name in reversed(list(given)):
         fewer = {other: value for other, value in given.items() if other != name}
         try:
             follows = build(benchmark, method, scale=scale, **fewer).hash == whole.hash
-        except PerdureError:  # options that are valid only together
+        except PerdureError:  # some options are valid only together
             follows = False
         given = fewer if follows else given
     return given

@@ -1,4 +1,4 @@
-"""What the report says of the runs: a line each, their data for the charts, and means by method."""
+"""The runs in the report: one line each, their data for the charts, and means by method."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from perdure.report.reproduce import command_of, option_values
 from perdure.storage.record import Record
 
 POINTS = 100
-"""At most this many points of a curve are kept; a screen shows no more."""
+"""Maximum number of points of a curve; a screen shows no more."""
 
 SAMPLE = "a stored sample"
 """An entry of a record's memory that is part of another one."""
 
 
 def forgetting(record: Record) -> float:
-    """Mean over all tasks but the last of the accuracy right after learning it minus that at the end."""
+    """Mean over all tasks but the last of the accuracy right after learning minus that at the end."""
     last = record.accuracy[-1]
     lost = [record.accuracy[task][task] - last[task] for task in range(len(last) - 1)]
     return sum(lost) / len(lost) if lost else 0.0
 
 
 def memory(record: Record) -> int:
-    """Bytes that penalties and rehearsal remember at the end."""
+    """Bytes stored by penalties and rehearsal at the end."""
     return sum(count for name, count in record.memory.items() if name != SAMPLE)
 
 
@@ -68,7 +68,7 @@ def run_line(identity: str, record: Record) -> Run:
 
 
 def run_data(record: Record) -> dict[str, Any]:
-    """All that the charts and lists of one run need, rounded and thinned."""
+    """Everything that the charts and lists of one run need, rounded and thinned."""
     return {
         "hash": record.hash,
         "benchmark": record.benchmark,
@@ -119,7 +119,7 @@ def _grouped(options: Mapping[str, Any]) -> list[list[Any]]:
 def thinned(record: Record) -> dict[str, Any]:
     """Curves over all phases: iteration, phase, and each value by name, at most POINTS of each.
 
-    Iterations count on through the phases. A value that a point lacks is null.
+    Iterations are counted across phases. A value missing from a point is null.
     """
     points: list[tuple[int, float, dict[str, float]]] = []
     before = 0
@@ -142,7 +142,7 @@ def thinned(record: Record) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over seeds with its text, and how long its bar is, in percent of the longest."""
+    """A mean over seeds with its text, and the length of its bar in percent of the longest."""
 
     text: str
     value: float
@@ -155,7 +155,7 @@ class Summary:
 
     method: str
     settings: str
-    """The options in which it differs from other summaries of the same method."""
+    """The options that distinguish it from other summaries of the same method."""
     n: int
     during: Mean
     final: Mean
@@ -167,7 +167,7 @@ class Summary:
 
     @property
     def told(self) -> str:
-        """In words, for the one who points at it."""
+        """A description, used as a tooltip."""
         return f"{self.method}: during {self.during.text}, final {self.final.text} (n = {self.n})"
 
 
@@ -177,24 +177,24 @@ class ProblemComparison:
 
     benchmark: str
     settings: str
-    """The benchmark's options in which it differs from other problems."""
+    """The benchmark options that distinguish it from other problems."""
     summaries: list[Summary]
     low: float
     high: float
     ticks: list[Tick]
     score: str
-    """What the percentages are called."""
+    """What the percentages measure."""
 
     def place(self, mean: Mean) -> str:
-        """Where an accuracy lies on the axis, in percent."""
+        """The position of an accuracy on the axis, in percent."""
         share = (mean.value - self.low) / (self.high - self.low)
         return f"{100 * min(max(share, 0.0), 1.0):.1f}"
 
 
 def comparisons(records: Sequence[Record]) -> list[ProblemComparison]:
-    """Means over seeds, by problem, best final accuracy first; the problem with the most rivals comes first.
+    """Means over seeds, by problem, best final accuracy first; problems with the most methods come first.
 
-    Accuracies on different problems, such as one digit and four, say nothing of who is better.
+    Accuracies on different problems, such as one digit and four, say nothing about which method is better.
     """
     problems: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
@@ -241,7 +241,7 @@ MEASURES: dict[str, Callable[[Record], float]] = {
     "memory": memory,
     "seconds": lambda record: record.seconds,
 }
-"""What a method costs."""
+"""The costs of a method."""
 
 
 def _average(group: Iterable[Record], of: Callable[[Record], float]) -> float:
@@ -262,7 +262,7 @@ def _bar(
 
 
 def _distinction(group: Sequence[Record], rivals: Sequence[Sequence[Record]], section: str = "") -> str:
-    """The options, perhaps of one section, in which a group differs from its rivals, with its values."""
+    """The options, optionally of one section, that distinguish a group from its rivals, with its values."""
     if len(rivals) < 2:
         return ""
     mine = option_values(group[0].config)

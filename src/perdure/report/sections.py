@@ -1,4 +1,4 @@
-"""What the report says of each item of the paper, as plain text and small drawings for the template."""
+"""The items of the paper in the report, as plain text and small drawings for the template."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from perdure.report.numbers import (
 from perdure.storage.record import Record
 
 SIGNS = {"agrees": "✓", "higher": "▲", "lower": "▼", "reversed": "⇅", "undecided": "?", "other": "•"}
-"""Seen before the word of a verdict: colour alone would not do."""
+"""Symbols before verdicts, since colour alone is not enough."""
 
 ORDERS = {AS_PUBLISHED: "agrees", REVERSED: "reversed", NOT_DECIDED: "undecided"}
-"""Kinds of the words that say how two methods are ordered."""
+"""Kinds of the verdicts on the order of two methods."""
 
 
 NONE = "\u2013"
-"""Stands where there is no number."""
+"""Placeholder for a missing number."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A verdict: its kind, which chooses its looks, and its words in short and in full."""
+    """A verdict: its kind, which determines its style, and its short and full text."""
 
     kind: str
     text: str
@@ -47,7 +47,7 @@ class Verdict:
 
     @property
     def sign(self) -> str:
-        """A mark of its kind."""
+        """The symbol of its kind."""
         return SIGNS[self.kind]
 
 
@@ -66,7 +66,7 @@ class Line:
 
     row: str
     method: str
-    """The method of the runs behind it; empty if there are none on the page, or of several methods."""
+    """The method of its runs; empty if none of them is on the page, or if they have several methods."""
     column: str
     ours: str
     ours_value: float | None
@@ -100,7 +100,7 @@ class PairLine:
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing of an item; without an image it could not be read."""
+    """A drawing of an item; without an image if it could not be read."""
 
     title: str
     caption: str
@@ -124,12 +124,12 @@ class ItemSection:
     lines: list[Line]
     pairs: list[PairLine]
     order: str
-    """How many pairs stand in the published order, in words."""
+    """How many pairs are in the published order, in words."""
     pictures: list[Picture]
     verdicts: list[Verdict]
     unpublished: int
     measured: bool
-    """Whether its lines name more than one measure."""
+    """Whether its lines have more than one measure."""
     differences: Markup
     typical: str
     """The median of the absolute differences."""
@@ -139,14 +139,14 @@ class ItemSection:
 
 
 class Identities:
-    """Ids for a page, each given out once."""
+    """Ids for a page, each used once."""
 
     def __init__(self) -> None:
-        """None is given out yet."""
+        """Start with no ids in use."""
         self.taken: set[str] = set()
 
     def new(self, start: str, text: str) -> str:
-        """An id made of plain letters that begins with `start` and recalls a text."""
+        """A new id of plain letters that begins with `start` and resembles a text."""
         base = f"{start}-{re.sub(r'[^a-z0-9]+', '-', text.lower())[:40].strip('-')}".strip("-")
         name, number = base, 1
         while name in self.taken:
@@ -159,30 +159,30 @@ class Identities:
 def items(
     findings: Sequence[Findings], records: Mapping[str, tuple[str, Record]], identities: Identities
 ) -> tuple[list[ItemSection], float]:
-    """A view of each findings, and how far the axis of all differences reaches.
+    """A section for each finding, and the limit of the axis of all differences.
 
-    `records` has id and record of the runs on the page, by hash.
+    `records` maps the hash of each run on the page to its id and record.
     """
     half = reach([gap for one in findings for gap in _gaps(one)])
     return [_item(one, records, identities, half) for one in findings], half
 
 
 def difference(cell: TableCell) -> float | None:
-    """Ours minus published, where there are both."""
+    """Ours minus published, if there are both."""
     if cell.ours is None or cell.published is None:
         return None
     return cell.ours.mean - cell.published.mean
 
 
 def _gaps(findings: Findings) -> list[float]:
-    """All differences, where they mean something."""
+    """All differences, if they are meaningful."""
     if findings.scale == "smoke":
         return []
     return [gap for cell in findings.cells if (gap := difference(cell)) is not None]
 
 
 def verdict_of(cell: TableCell) -> Verdict | None:
-    """A verdict by its first word, and for what is not decided what would decide."""
+    """A verdict by its first word, and for undecided ones how many seeds would decide."""
     text = cell.verdict
     if not text:
         return None

@@ -17,9 +17,9 @@ from perdure.storage.record import Record
 
 
 def accuracy_tables(record: Record) -> list[Table]:
-    """The accuracy matrix: a row for each phase, a column for each task; green is good.
+    """The accuracy matrix: one row per phase, one column per task; green is good.
 
-    Where answers are values, their error follows as a table like it.
+    If targets are values, a similar table of their errors follows.
     """
     title = f"{record.benchmark}, {record.method}, seed {record.seed}: test"
     percent = [[Text(f"{value:.2f}", style=_shade(value)) for value in row] for row in record.accuracy]
@@ -55,12 +55,12 @@ def summary(records: Sequence[Record]) -> str:
 
 
 def _unusual(record: Record) -> str:
-    """What the percentages are, where they are no accuracies."""
+    """What the percentages measure, if not accuracy."""
     return "" if record.score == Record.score else f" {record.score}"
 
 
 def list_table(records: Sequence[Record]) -> Table:
-    """All runs of a folder, a line each."""
+    """All runs of a folder, one per line."""
     table = Table()
     for column in ("run", "benchmark", "method"):
         table.add_column(column)
@@ -99,10 +99,10 @@ def findings_table(findings: Findings) -> Table:
 
 
 def number_text(value: Number | None) -> str:
-    """Mean ± SEM (n), without n where it is not known."""
+    """Mean ± SEM (n), without n if it is unknown."""
     if value is None:
         return ""
-    digits = ".2f" if abs(value.mean) >= 1 else ".3g"  # importances are far smaller than percentages
+    digits = ".2f" if abs(value.mean) >= 1 else ".3g"  # importance values are far smaller than percentages
     error = "" if value.sem is None else f" ± {value.sem:{digits}}"
     count = f" ({value.n})" if value.n else ""
     return f"{value.mean:{digits}}{error}{count}"
@@ -119,7 +119,7 @@ def finding_table(finding: Finding) -> Table:
 
 
 def value_text(value: str | float | int) -> str:
-    """A value of a table: four significant digits, nothing for NaN."""
+    """A value of a table: four significant digits, empty for NaN."""
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.4g}"
     return str(value)

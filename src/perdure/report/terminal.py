@@ -1,4 +1,4 @@
-"""Printing on standard output, without anything heavy to load."""
+"""Printing to standard output, without heavy imports."""
 
 from __future__ import annotations
 

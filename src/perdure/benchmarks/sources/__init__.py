@@ -1,1 +1,1 @@
-"""From raw files to checked arrays: where data lie, how they are read, how what was built is kept."""
+"""From raw files to checked arrays: where data are found, how they are read, how results are cached."""

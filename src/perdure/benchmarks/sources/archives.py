@@ -1,7 +1,7 @@
 """Members of archives, read without unpacking anything to disk.
 
-Nothing is written, so names with `..` or a leading slash can do no harm; they are refused all the same,
-since such an archive is not what it claims to be. Sizes are bounded, so a bomb is found before it bursts.
+Nothing is written, so names with `..` or a leading slash can do no harm; they are rejected all the same,
+since such an archive is not what it claims to be. Sizes are bounded, so that zip bombs are detected early.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from perdure.benchmarks.task import Array
 from perdure.errors import PerdureError
 
 LARGEST = 4 * 2**30
-"""Bytes that one archive may hold unpacked."""
+"""Maximum size in bytes of one unpacked archive."""
 RATIO = 1000
-"""How many times larger than packed the members of a zip may be; honest data stay far below."""
+"""Maximum compression ratio of a zip's members; genuine data stay far below."""
 GZIP = b"\x1f\x8b"
 """The first bytes of a gzipped file."""
 UNREADABLE = (zlib.error, ValueError, EOFError, OSError, RuntimeError, SyntaxError, MemoryError)
-"""What damaged archives and arrays raise, beside errors of their own."""
+"""What damaged archives and arrays raise, in addition to their own errors."""
 
 
 class _Member(tarfile.TarInfo):
-    """A member of an archive that is whole; tarfile itself takes a damaged header for the archive's end."""
+    """A member of an intact archive; tarfile itself takes a damaged header for the end of the archive."""
 
     @classmethod
     def fromtarfile(cls, tarfile_: tarfile.TarFile) -> Self:
         """The member whose header comes next."""
         try:
             return super().fromtarfile(tarfile_)
-        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]  # it is there, but not in the stubs
-            raise  # the blocks of zeros that end an archive
+        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]  # missing from the stubs
+            raise  # blocks of zeros mark the end of an archive
         except tarfile.HeaderError as error:
-            raise tarfile.ReadError(f"{error}, it is damaged or breaks off") from None
+            raise tarfile.ReadError(f"{error}, it is damaged or truncated") from None
 
 
 def tar_members(
@@ -59,17 +59,21 @@ def tar_members(
                     continue
                 total += member.size
                 if total > largest:
-                    raise PerdureError(f"'{path}' holds more than {largest} bytes unpacked; that is refused.")
+                    raise PerdureError(
+                        f"'{path}' holds more than {largest} bytes unpacked; this is not allowed."
+                    )
                 if wanted(member.name):
                     file = archive.extractfile(member)
                     assert file is not None  # regular files have content
                     yield member.name, file.read()
     except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as error:
-        raise PerdureError(f"'{path}' cannot be read as a tar archive ({error}); fetch it again.") from None
+        raise PerdureError(
+            f"'{path}' cannot be read as a tar archive ({error}); download it again."
+        ) from None
 
 
 def unzipped(path: Path, largest: int = LARGEST) -> bytes:
-    """The bytes of a file, unpacked if it is gzipped; its first bytes tell, not its name."""
+    """The bytes of a file, unpacked if it is gzipped, which its first bytes tell, not its name."""
     try:
         with path.open("rb") as file:
             packed = file.read(len(GZIP)) == GZIP
@@ -80,17 +84,17 @@ def unzipped(path: Path, largest: int = LARGEST) -> bytes:
     except OSError as error:
         raise PerdureError(f"'{path}' cannot be read ({error.strerror or error}).") from None
     if len(content) > largest:
-        raise PerdureError(f"'{path}' holds more than {largest} bytes unpacked; that is refused.")
+        raise PerdureError(f"'{path}' holds more than {largest} bytes unpacked; this is not allowed.")
     return content
 
 
 def npz(path: Path, needed: tuple[str, ...] = (), largest: int = LARGEST) -> dict[str, Array]:
-    """The arrays of an npz file, never unpickled; `needed` names must be among them."""
+    """The arrays of an npz file, never unpickled; it must contain those in `needed`."""
     try:
         with zipfile.ZipFile(path) as archive:
             _check_zip(path, archive, largest)
         with np.load(path, allow_pickle=False) as file, warnings.catch_warnings():
-            warnings.simplefilter("error")  # numpy warns of headers that it had to guess
+            warnings.simplefilter("error")  # numpy warns when it had to guess a header
             missing = [name for name in needed if name not in file.files]
             if missing:
                 raise PerdureError(
@@ -101,7 +105,9 @@ def npz(path: Path, needed: tuple[str, ...] = (), largest: int = LARGEST) -> dic
         raise PerdureError(f"'{path}' cannot be read as an npz file ({_reason(error)}).") from None
     strange = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]
     if strange:
-        raise PerdureError(f"'{path}': its member '{strange[0]}' is no array; np.savez writes such files.")
+        raise PerdureError(
+            f"'{path}': its member '{strange[0]}' is not an array; write the file with np.savez."
+        )
     return arrays
 
 
@@ -109,7 +115,7 @@ def npy(path: Path, largest: int = LARGEST) -> Array:
     """The array of an npy file, never unpickled."""
     try:
         if path.stat().st_size > largest:
-            raise PerdureError(f"'{path}' is larger than {largest} bytes; that is refused.")
+            raise PerdureError(f"'{path}' is larger than {largest} bytes; this is not allowed.")
         with path.open("rb") as file, warnings.catch_warnings():
             warnings.simplefilter("error")
             array: Array = np.lib.format.read_array(file, allow_pickle=False)
@@ -119,9 +125,9 @@ def npy(path: Path, largest: int = LARGEST) -> Array:
 
 
 def _reason(error: BaseException) -> str:
-    """What an error says, on one line."""
+    """The message of an error, on one line."""
     if "pickle" in str(error) or "Object arrays" in str(error):
-        return "it holds Python objects, which are never unpickled; save numbers or texts"
+        return "it holds Python objects, which are never unpickled; save numbers or strings"
     return " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
 
 
@@ -133,11 +139,13 @@ def _check_zip(path: Path, archive: zipfile.ZipFile, largest: int) -> None:
         if total > largest or member.file_size > RATIO * max(member.compress_size, 4096):
             raise PerdureError(
                 f"'{path}': member '{member.filename}' claims {member.file_size} bytes from "
-                f"{member.compress_size}; a file that swells like this is refused."
+                f"{member.compress_size}; files with such a compression ratio are rejected."
             )
 
 
 def _check_name(path: Path, name: str) -> None:
     pure = PurePosixPath(name.replace("\\", "/"))
     if pure.is_absolute() or ".." in pure.parts:
-        raise PerdureError(f"'{path}' holds a member named '{name}', which points outside; it is refused.")
+        raise PerdureError(
+            f"'{path}' holds a member named '{name}', which points outside; such archives are rejected."
+        )

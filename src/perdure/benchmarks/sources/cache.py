@@ -1,4 +1,4 @@
-"""What takes long to build is kept: whole, checked, and only while its ingredients are the same."""
+"""Arrays that take long to build are cached: complete, checked, and only while their inputs are unchanged."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from perdure.benchmarks.sources.folder import cache_folder
 from perdure.benchmarks.task import Array
 
 DIGEST = 32
-"""Bytes of the digest that stands before the arrays in a cache file."""
+"""Size in bytes of the digest that precedes the arrays in a cache file."""
 
 NamedArrays = dict[str, Array]
 
 
 def kept(name: str, recipe: Mapping[str, Any], make: Callable[[], NamedArrays]) -> NamedArrays:
-    """The arrays that `make` returns, from the cache where they were made before with the same recipe.
+    """The arrays that `make` returns, from the cache if they were made before with the same recipe.
 
-    `recipe` names all that the arrays depend on: options, digests of raw files, a revision of the code.
-    A cache file that is damaged or half-written is made anew.
+    `recipe` names everything the arrays depend on: options, digests of raw files, a revision of the code.
+    A cache file that is damaged or incomplete is written again.
     """
     path = place(name, recipe)
     found = _read(path)
     if found is not None:
         return found
     arrays = make()
-    from perdure.files import write  # it needs torch, which takes a second to load
+    from perdure.files import write  # needs torch, which takes a second to load
 
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
@@ -42,13 +42,13 @@ def kept(name: str, recipe: Mapping[str, Any], make: Callable[[], NamedArrays]) 
 
 
 def place(name: str, recipe: Mapping[str, Any]) -> Path:
-    """Where arrays with this recipe are kept."""
+    """Where arrays with this recipe are cached."""
     text = json.dumps(recipe, sort_keys=True)
     return cache_folder() / "built" / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.npz"
 
 
 def built(name: str) -> list[Path]:
-    """The files that are kept of what has this name, whatever their recipe."""
+    """The cached files of this name, whatever their recipe."""
     return sorted((cache_folder() / "built").glob(f"{name}-*.npz"))
 
 

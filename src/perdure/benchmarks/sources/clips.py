@@ -1,6 +1,6 @@
-"""AudioSet's clips, wherever they come from, and those that the paper selects (SM "AudioSet").
+"""AudioSet's clips, from any source, and the selection made by the paper (SM "AudioSet").
 
-AudioSet has three parts: bal_train, eval, and the large unbal_train. Each can lie in the folder `audioset`
+AudioSet has three parts: bal_train, eval, and the large unbal_train. Each may be in the folder `audioset`
 as packed arrays (`bal_train.npz`) or as the official TFRecord files: a folder `bal_train/`, or the archive
 `features.tar.gz` for all parts.
 """
@@ -25,29 +25,29 @@ Form = Literal["packed", "tfrecord"]
 ARCHIVE = "features.tar.gz"
 """The official archive of features."""
 PACKED = ("x", "lengths", "labels", "label_counts", "ids")
-"""Arrays of a packed part: frames uint8 [sum of lengths, 128] one clip after the other, the number of
-frames of each clip, its labels one clip after the other, the number of labels of each clip, its video."""
+"""Arrays of a packed part: frames uint8 [sum of lengths, 128] of all clips, concatenated, the number of
+frames of each clip, the labels of all clips, concatenated, the number of labels of each clip, its video."""
 FRAMES = 10
 """Frames of a clip that lasts its full ten seconds."""
 SIZES = {"bal_train": 22_160, "eval": 20_371, "unbal_train": 2_042_000}
-"""Clips of each part (about, for the last); only for telling the progress."""
+"""Clips of each part (approximate for the last one); used only to report progress."""
 TOLD = 1000
-"""Clips between two words about the progress."""
+"""Clips between two progress reports."""
 
 
 @dataclass(frozen=True)
 class Selected:
-    """N clips of one class each, in the order of their videos' names; frames are uint8 [10, 128] each."""
+    """N clips of one class each, ordered by the names of their videos; frames are uint8 [10, 128] each."""
 
     videos: Array
     classes: Array
     frames: list[Array]
     chosen: list[int]
-    """For each class its place among the considered ones."""
+    """The index of each class among the considered ones."""
 
 
 def files_of(folder: Path, parts: Sequence[str], form: Form | Literal["auto"]) -> tuple[Form, list[Path]]:
-    """The form in which all parts lie in a folder, and their files; packed is preferred, being faster."""
+    """The form in which a folder has all parts, and their files; packed is preferred because it is faster."""
     packed = [folder / f"{part}.npz" for part in parts]
     if form != "tfrecord" and all(path.is_file() for path in packed):
         return "packed", packed
@@ -69,17 +69,17 @@ def files_of(folder: Path, parts: Sequence[str], form: Form | Literal["auto"]) -
 def read_parts(
     form: Form, files: Sequence[Path], parts: Sequence[str], watch: Watch = quiet
 ) -> Iterator[Clip]:
-    """All clips of the files that `files_of` found, one after the other."""
+    """All clips of the files found by `files_of`, in order."""
     total, number = sum(SIZES[part] for part in parts), 0
     for path in files:
         for clip in _clips(form, path, parts):
             number += 1
             if number % TOLD == 0:
-                watch("AudioSet: clips read", min(number, total), total)
+                watch("AudioSet: reading clips", min(number, total), total)
             yield clip
     if number == 0:
-        raise PerdureError(f"audioset: '{files[0]}' holds no clips of the parts {', '.join(parts)}.")
-    watch("AudioSet: clips read", number, number)
+        raise PerdureError(f"audioset: '{files[0]}' has no clips of the parts {', '.join(parts)}.")
+    watch("AudioSet: reading clips", number, number)
 
 
 def _clips(form: Form, path: Path, parts: Sequence[str]) -> Iterator[Clip]:
@@ -108,7 +108,9 @@ def _packed_clips(path: Path) -> Iterator[Clip]:
     _check_packed(path, x, lengths, labels, counts, videos)
     frames = np.split(x, np.cumsum(lengths[:-1], dtype=np.int64))
     tags = np.split(labels, np.cumsum(counts[:-1], dtype=np.int64))
-    for video, own, rows in zip(videos.tolist(), tags, frames, strict=False):  # no clips: one empty part
+    for video, own, rows in zip(
+        videos.tolist(), tags, frames, strict=False
+    ):  # without clips, there is one empty part
         yield Clip(str(video), tuple(own.tolist()), rows)
 
 
@@ -117,7 +119,7 @@ def _check_packed(path: Path, x: Array, lengths: Array, labels: Array, counts: A
         raise PerdureError(f"'{path}': x must be uint8 [frames, {FEATURES}], but is {x.dtype} {x.shape}.")
     for name, array in (("lengths", lengths), ("labels", labels), ("label_counts", counts)):
         if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer) or (array < 0).any():
-            raise PerdureError(f"'{path}': {name} must be a list of whole numbers from 0 on.")
+            raise PerdureError(f"'{path}': {name} must be a list of non-negative integers.")
     if not videos.shape == lengths.shape == counts.shape:
         raise PerdureError(
             f"'{path}': ids, lengths and label_counts must have one entry for each clip, but have "
@@ -125,17 +127,17 @@ def _check_packed(path: Path, x: Array, lengths: Array, labels: Array, counts: A
         )
     if lengths.sum() != len(x) or counts.sum() != len(labels):
         raise PerdureError(
-            f"'{path}': lengths and label_counts speak of {lengths.sum()} frames and {counts.sum()} labels, "
+            f"'{path}': lengths and label_counts add up to {lengths.sum()} frames and {counts.sum()} labels, "
             f"but x and labels hold {len(x)} and {len(labels)}."
         )
 
 
 def select(clips: Iterable[Clip], considered: Sequence[int], count: int) -> Selected:
-    """The clips of the `count` classes that have most, among the considered labels, in their order.
+    """The clips of the `count` most frequent classes among the considered labels, in their order.
 
-    A clip counts for a class if it lasts its full ten seconds and has no other of the considered labels.
-    Then only the chosen classes are considered, and all clips are looked at in the same way once more. Of
-    classes with equally many clips the earlier ones are chosen; a video counts once.
+    A clip counts for a class if it lasts the full ten seconds and has no other considered label. The
+    selection is then repeated with only the chosen classes considered. Among classes with equally many
+    clips the earlier ones are chosen; a video counts once.
     """
     place = {label: number for number, label in enumerate(considered)}
     kept: dict[str, tuple[frozenset[int], Array]] = {}

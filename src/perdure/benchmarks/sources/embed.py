@@ -1,14 +1,15 @@
-"""Word vectors made from the training text itself, and a model of sub-words for words it does not have.
+"""Word vectors learnt from the training text itself, and a sub-word model for out-of-vocabulary words.
 
-1. Each word of the text has a row of counts: which words stand one and two places before and after it. The
-   places are kept apart, which is what tells a noun from a verb. Counts become positive pointwise mutual
-   information, PPMI = max(0, log p(w, c) / p(w) p(c)), with p(c) raised to 0.75 (Levy and Goldberg 2015).
-2. So do its form's features: beginnings, endings, shape and length.
-3. A truncated singular value decomposition of both makes vectors E.
+1. Each word of the text has a row of counts: which words occur one and two positions before and after it.
+   Positions are counted separately, which is what distinguishes a noun from a verb. Counts become positive
+   pointwise mutual information, PPMI = max(0, log p(w, c) / p(w) p(c)), with p(c) raised to 0.75 (Levy and
+   Goldberg 2015).
+2. The same is done for features of its form: prefixes, suffixes, shape and length.
+3. A truncated singular value decomposition of both gives vectors E.
 4. A ridge regression predicts E from the features of the form alone: P.
-5. A word that was counted c times has the vector (c E + prior P) / (c + prior), so a word never seen has P;
-   all are brought to the same length.
-No tag is looked at. The result depends on text, options and seed alone.
+5. A word that occurs c times gets the vector (c E + prior P) / (c + prior), so an unseen word gets P;
+   all are scaled to the same length.
+Tags are not used. The result depends only on text, options and seed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from perdure.benchmarks.sources.vectors import without_digits
 from perdure.benchmarks.task import Array
 
 SMOOTHING = 0.75
-"""Exponent of the frequency of contexts; below 1, rare ones do not look too informative."""
+"""Exponent of the frequency of contexts; below 1, rare contexts do not look too informative."""
 POWER = 0.5
 """Exponent of the singular values in the vectors."""
 RIDGE = 10.0
@@ -32,21 +33,21 @@ RIDGE = 10.0
 PRIOR = 10.0
 """How many occurrences the prediction from the form is worth."""
 DOUBT = 2.0
-"""A word counted c times weighs c / (c + DOUBT) in the regression."""
+"""A word that occurs c times has weight c / (c + DOUBT) in the regression."""
 SPREAD = 1.5
-"""Root mean square of the numbers of a vector."""
+"""Root mean square of the entries of a vector."""
 ENDINGS, BEGINNINGS = 4, 3
-"""The longest ending and beginning of a word that are features."""
+"""The longest suffix and prefix of a word used as features."""
 SHARED = 5
-"""Words that must share a feature for it to count."""
+"""Number of words that must share a feature for it to be used."""
 MOST_FEATURES = 3000
-"""Features at the most; the most frequent ones."""
+"""Maximum number of features; the most frequent ones are kept."""
 LONG = 8
-"""Words of so many letters or more have the same length to us."""
+"""Words with at least this many letters count as equally long."""
 NEGLIGIBLE = 1e-5
-"""Singular values below this part of the largest count as zero."""
+"""Singular values below this fraction of the largest count as zero."""
 OVERSAMPLING, SWEEPS = 16, 4
-"""More columns than asked for, and passes over the matrix, in the decomposition."""
+"""Extra columns, and passes over the matrix, in the decomposition."""
 
 Sparse = Any
 """A scipy.sparse matrix; scipy is imported where it is used, since that takes a while."""
@@ -58,16 +59,16 @@ class Recipe:
 
     dimensions: int = 64
     window: int = 2
-    """Places before and after a word that count."""
+    """Positions before and after a word that count."""
     contexts: int = 2000
-    """The most frequent words, which are told apart as neighbours."""
+    """Number of most frequent words that are distinguished as neighbours."""
     minimum: int = 3
-    """Occurrences from which on a word takes part in the decomposition."""
+    """Minimum number of occurrences for a word to take part in the decomposition."""
     seed: int = 42
 
 
 class Lexicon(NamedTuple):
-    """Words, the most frequent first, their vectors [V, D], and a guess for words that are not among them."""
+    """Words, most frequent first, their vectors [V, D], and a guess for out-of-vocabulary words."""
 
     words: list[str]
     table: Array
@@ -78,7 +79,7 @@ class FormModel:
     """Predicts the vector of a word from its form."""
 
     def __init__(self, words: Sequence[str], vectors: Array, weights: Array | None = None) -> None:
-        """Fit a ridge regression to the vectors [V, D] of words; weights [V] say how far each is trusted."""
+        """Fit a ridge regression to the vectors [V, D] of words; weights [V] say how much each is trusted."""
         self.features = FormFeatures(words)
         design = self.features.design(words)
         self.coefficients = ridge(design, vectors, np.ones(len(words)) if weights is None else weights)
@@ -90,7 +91,7 @@ class FormModel:
 
 
 def learn_lexicon(sentences: Iterable[Sequence[str]], recipe: Recipe) -> Lexicon:
-    """The words of a text with vectors learnt from it; digits stand as #."""
+    """The words of a text with vectors learnt from it; digits are replaced by #."""
     words, counts, text = number(sentences, recipe.window)
     vectors = contextual(words, counts, text, recipe)
     predict = FormModel(words, vectors, counts / (counts + DOUBT))
@@ -100,19 +101,19 @@ def learn_lexicon(sentences: Iterable[Sequence[str]], recipe: Recipe) -> Lexicon
 
 
 def sized(vectors: Array) -> Array:
-    """Vectors with a root mean square of SPREAD, float32; frequent words would else have far longer ones."""
+    """Vectors with a root mean square of SPREAD, float32; otherwise frequent words would have longer ones."""
     size = np.sqrt(np.mean(np.square(vectors), axis=1, keepdims=True))
     return np.asarray(vectors * (SPREAD / np.where(size > 0, size, 1)), np.float32)
 
 
 def contextual(words: Sequence[str], counts: Array, text: Array, recipe: Recipe) -> Array:
-    """Vectors E [V, dimensions] of words by their neighbours in the text and by their forms."""
+    """Vectors E [V, dimensions] of words, from their neighbours in the text and from their forms."""
     from scipy import sparse
 
     forms = FormFeatures(words).design(words)[:, :-1]
     tables = [ppmi(table) for table in neighbours(text, len(words), recipe.contexts, recipe.window)]
     everything = sparse.hstack([*tables, ppmi(forms, smoothing=1.0)], format="csr", dtype=np.float32)
-    # Rare words do not take part in the decomposition, but are then seen from the directions that it found.
+    # Rare words do not take part in the decomposition, but are projected onto the directions it found.
     frequent = max(int(np.count_nonzero(counts >= recipe.minimum)), 1)
     _, sizes, directions = truncated_svd(everything[:frequent], recipe.dimensions, recipe.seed)
     shrink = np.where(sizes > sizes[0] * NEGLIGIBLE, sizes, np.inf) ** (POWER - 1)
@@ -122,9 +123,9 @@ def contextual(words: Sequence[str], counts: Array, text: Array, recipe: Recipe)
 
 
 def number(sentences: Iterable[Sequence[str]], window: int) -> tuple[list[str], Array, Array]:
-    """Words (the most frequent first, digits as #), their counts [V], and the text as their places.
+    """Words (most frequent first, digits as #), their counts [V], and the text as their indices.
 
-    In the text, V stands for the end of a sentence; there are `window` of them before and after each.
+    In the text, V marks the end of a sentence; there are `window` of them before and after each.
     """
     plain = [[without_digits(word) for word in sentence] for sentence in sentences]
     counted = Counter(word for sentence in plain for word in sentence)
@@ -139,9 +140,9 @@ def number(sentences: Iterable[Sequence[str]], window: int) -> tuple[list[str], 
 
 
 def neighbours(text: Array, words: int, contexts: int, window: int) -> list[Sparse]:
-    """Counts [V, contexts + 2] for each place from -window to window: word w has context c there.
+    """Counts [V, contexts + 2] for each offset from -window to window: word w has context c there.
 
-    The last two columns are a rarer word and the end of the sentence.
+    The last two columns stand for a rarer word and for the end of the sentence.
     """
     from scipy import sparse
 
@@ -168,7 +169,7 @@ def ppmi(counts: Sparse, smoothing: float = SMOOTHING) -> Sparse:
 def truncated_svd(matrix: Sparse, rank: int, seed: int) -> tuple[Array, Array, Array]:
     """U [N, k], s [k], V^T [k, M] of the k = min(rank, N, M) largest singular values.
 
-    By a random start and repeated passes over the matrix (Halko, Martinsson and Tropp 2011).
+    Uses a random start and repeated passes over the matrix (Halko, Martinsson and Tropp 2011).
     """
     rank = min(rank, *matrix.shape)
     columns = min(rank + OVERSAMPLING, *matrix.shape)
@@ -191,7 +192,7 @@ def ridge(design: Sparse, targets: Array, weights: Array) -> Array:
 
 
 class FormFeatures:
-    """What the form of a word tells: beginnings, endings, shape and length."""
+    """Features of a word's form: prefixes, suffixes, shape and length."""
 
     def __init__(self, words: Sequence[str]) -> None:
         """Choose the features that enough of the words share."""
@@ -203,7 +204,7 @@ class FormFeatures:
         self.column = {feature: column for column, feature in enumerate(chosen[:MOST_FEATURES])}
 
     def design(self, words: Sequence[str]) -> Sparse:
-        """0 and 1, [len(words), features + 1]; the last column is 1 for all."""
+        """A matrix of 0 and 1, [len(words), features + 1]; the last column is all ones."""
         from scipy import sparse
 
         column, width = self.column, len(self.column)
@@ -214,7 +215,7 @@ class FormFeatures:
 
 
 def form_features(word: str) -> list[str]:
-    """Names of the features of a word's form; < and > are its borders."""
+    """Names of the features of a word's form; < and > mark its boundaries."""
     whole = f"<{word.lower()}>"
     return [
         f"shape {shape(word)}",
@@ -225,7 +226,7 @@ def form_features(word: str) -> list[str]:
 
 
 def shape(word: str) -> str:
-    """How a word is written, in one name."""
+    """How a word is written, as one name."""
     if word.isupper():
         return "capitals" if len(word) > 1 else "capital"
     if word[0].isupper():

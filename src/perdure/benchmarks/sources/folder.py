@@ -1,4 +1,4 @@
-"""Where data lie: the folder of raw files, and the folder of what was built from them."""
+"""Where data are: the folder of raw files, and the cache folder of what was built from them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def cache_folder() -> Path:
 
 
 def raw(benchmark: str, *parts: str) -> Path:
-    """A raw file or folder that a benchmark needs; a teaching error where it is not there."""
+    """A raw file or folder that a benchmark needs; raises a helpful error if it does not exist."""
     folder = data_folder()
     path = folder.joinpath(*parts)
     if not path.exists():
         raise PerdureError(
-            f"{benchmark}: '{path}' is not there; put the data below '{folder}', or name another folder "
-            f"with --data DIR or {VARIABLE} (perdure data list says what is needed)."
+            f"{benchmark}: '{path}' does not exist; put the data in '{folder}', or name another folder "
+            f"with --data DIR or {VARIABLE} (perdure data list shows what is needed)."
         )
     return path

@@ -1,9 +1,9 @@
 """AudioSet's classes, and those among them that the paper considers (SM "AudioSet").
 
 Three files are published with AudioSet. `ontology.json` is a list of classes with their children and
-restrictions; `class_labels_indices.csv` gives a number to each class that is used as a label;
+restrictions; `class_labels_indices.csv` assigns a number to each class that is used as a label;
 `confidence_data.csv` (no header, tab-separated) has a name and an estimate of the labels' quality in each
-row, `-` where nobody made one.
+row, or `-` where there is no estimate.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Any
 from perdure.errors import PerdureError
 
 QUALITY = 70.0
-"""Percent of a class's labels that must be right."""
+"""Percentage of a class's labels that must be right."""
 LABEL_COLUMNS = ("index", "mid", "display_name")
 """The columns of class_labels_indices.csv; a mid is a class's key in the ontology."""
 ENTRIES = {"id": str, "name": str, "child_ids": list, "restrictions": list}
-"""What is used of a class in the ontology, and what it must be."""
+"""The entries of a class in the ontology that are used, and their types."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def considered_classes(
     """The classes that the paper considers, in the order of the ontology.
 
     They are used as labels, have no restriction, no children, and a quality estimate of at least `lowest`
-    percent. No children is all that the original demands for "no parent-child relationship".
+    percent. Having no children is all that the original requires for "no parent-child relationship".
     """
     numbers, quality = read_labels(labels), read_quality(confidence)
     return [
@@ -54,11 +54,11 @@ def considered_classes(
 
 
 def read_ontology(path: Path) -> list[dict[str, Any]]:
-    """The classes of the ontology, each with what `ENTRIES` names."""
+    """The classes of the ontology, each with the entries named in `ENTRIES`."""
     try:
         entries = json.loads(_text(path))
     except (ValueError, RecursionError) as error:
-        raise PerdureError(f"'{path}' is not JSON ({error}); fetch it again.") from None
+        raise PerdureError(f"'{path}' is not JSON ({error}); download it again.") from None
     if not isinstance(entries, list):
         raise PerdureError(f"'{path}' must be a list of classes, but is {type(entries).__name__}.")
     for number, entry in enumerate(entries, 1):
@@ -75,32 +75,30 @@ def read_labels(path: Path) -> dict[str, int]:
         if line == 1:
             if tuple(row) != LABEL_COLUMNS:
                 raise PerdureError(
-                    f"'{path}' must begin with the columns {','.join(LABEL_COLUMNS)}, "
-                    f"but has {','.join(row)}."
+                    f"'{path}' must start with the columns {','.join(LABEL_COLUMNS)}, not {','.join(row)}."
                 )
             continue
         if len(row) != len(LABEL_COLUMNS) or not _is_number(row[0]):
             raise PerdureError(
-                f"'{path}', line {line}: a number, a key and a name are needed, "
-                f"but it says {','.join(row)!r}."
+                f"'{path}', line {line}: expected a number, a key and a name, but found {','.join(row)!r}."
             )
         if row[1] in numbers or int(row[0]) in numbers.values():
             raise PerdureError(
-                f"'{path}', line {line}: the class {row[1]} or the number {row[0]} is a repeat."
+                f"'{path}', line {line}: the class {row[1]} or the number {row[0]} appears twice."
             )
         numbers[row[1]] = int(row[0])
     if not numbers:
-        raise PerdureError(f"'{path}' names no classes.")
+        raise PerdureError(f"'{path}' lists no classes.")
     return numbers
 
 
 def read_quality(path: Path) -> dict[str, float]:
-    """The quality estimate of each class in percent, by the class's name; of two the later counts."""
+    """The quality estimate of each class in percent, by the class's name; of two, the later counts."""
     quality: dict[str, float] = {}
     for line, row in _rows(path, "\t"):
         if len(row) < 2:
             raise PerdureError(
-                f"'{path}', line {line}: a name, a tab and a quality such as 80% are needed, but it says "
+                f"'{path}', line {line}: expected a name, a tab and a quality such as 80%, but found "
                 f"{row[0]!r}."
             )
         if row[1] == "-":
@@ -113,17 +111,17 @@ def read_quality(path: Path) -> dict[str, float]:
             )
         quality[row[0]] = float(digits)
     if not quality:
-        raise PerdureError(f"'{path}' holds no quality estimates.")
+        raise PerdureError(f"'{path}' contains no quality estimates.")
     return quality
 
 
 def _is_number(text: str) -> bool:
-    """Whether a text is a whole number of at most nine digits."""
+    """Whether a string is an integer of at most nine digits."""
     return text.isdecimal() and len(text) < 10
 
 
 def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Line number and cells of each row that is not empty."""
+    """Line number and cells of each non-empty row."""
     reader = csv.reader(io.StringIO(_text(path), newline=""), delimiter=delimiter, skipinitialspace=True)
     try:
         for row in reader:
@@ -138,6 +136,6 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise PerdureError(f"'{path}' is not UTF-8 text (byte {error.start}); fetch it again.") from None
+        raise PerdureError(f"'{path}' is not UTF-8 text (byte {error.start}); download it again.") from None
     except OSError as error:
         raise PerdureError(f"'{path}' cannot be read ({error.strerror}).") from None

@@ -1,15 +1,15 @@
 """Polyglot's pickles of word vectors, read without unpickling.
 
 A pickle is a program for a small stack machine. Python's own machine imports what the program names and
-calls it, so that a pickle from a stranger may do anything. Here nothing is imported and nothing is called:
-`pickletools` names the steps without taking them, and the few that a tuple of words and one array of numbers
-need are taken by `_Machine`, which knows tuples, lists, texts and numbers. A call stays a note of who would
-have been called; the note of an array is read, any other is refused.
+calls it, so that an untrusted pickle can do anything. Here nothing is imported and nothing is called:
+`pickletools` lists the steps without executing them, and the few that are needed for a tuple of words and one
+array of numbers are executed by `_Machine`, which knows tuples, lists, strings and numbers. A call is only
+noted down, with its arguments; a note that describes an array is read, any other is rejected.
 
-`pickle.Unpickler` with a `find_class` that admits only these names would run nothing foreign either, but it
-is not as safe: it keeps its memo in an array as long as the largest number that the program names, so that
-the nine bytes 80 02 4e 72 00 87 93 03 2e make it take a gigabyte. Here the memo is a dictionary, and what is
-built grows with the file, whose size is bounded.
+`pickle.Unpickler` with a `find_class` that admits only these names would not run foreign code either, but it
+is less safe: it keeps its memo in an array as long as the largest index that the program names, so that
+the nine bytes 80 02 4e 72 00 87 93 03 2e make it allocate a gigabyte. Here the memo is a dictionary, and what
+is built grows with the file, whose size is bounded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from perdure.errors import PerdureError
 
 
 def read_polyglot(path: Path) -> tuple[list[str], Array]:
-    """Words, the most frequent first, and their vectors, float32 [V, D], of a `polyglot-XX.pkl`."""
+    """Words, most frequent first, and their vectors, float32 [V, D], from a `polyglot-XX.pkl`."""
     try:
         if not path.is_file() or path.stat().st_size > LARGEST:
             raise _Refused(f"it is not a file of at most {LARGEST} bytes")
@@ -34,24 +34,26 @@ def read_polyglot(path: Path) -> tuple[list[str], Array]:
             raise _Refused("it is not a pair of words and an array")
         words, table = [_text(word) for word in _items(content[0])], _array(content[1])
     except _Refused as fault:
-        raise PerdureError(f"'{path}' is refused: {fault}; polyglot-XX.pkl has words and numbers.") from None
+        raise PerdureError(
+            f"'{path}' is rejected: {fault}; polyglot-XX.pkl has only words and numbers."
+        ) from None
     except (ValueError, IndexError, KeyError, TypeError, OSError) as error:
         raise PerdureError(
-            f"'{path}' cannot be read as polyglot's pickle ({error}); fetch it again."
+            f"'{path}' cannot be read as polyglot's pickle ({error}); download it again."
         ) from None
     if table.ndim != 2 or len(table) != len(words) or not np.isfinite(table).all():
         raise PerdureError(
-            f"'{path}' has {len(words)} words and an array of shape {table.shape}; it must have a row a word."
+            f"'{path}' has {len(words)} words and an array of shape {table.shape}; each word needs a row."
         )
     return words, table.astype(np.float32)
 
 
 LARGEST = 2**29
-"""Bytes that a file may have; the largest of Polyglot has 30 million."""
+"""Maximum size of a file in bytes; polyglot's largest has 30 million."""
 
 
 class _Refused(Exception):
-    """Why a pickle is not read."""
+    """Why a pickle is rejected."""
 
 
 class _Name(NamedTuple):
@@ -61,7 +63,7 @@ class _Name(NamedTuple):
 
 
 class _Call(NamedTuple):
-    """A call that was not made, and the state that its result would have been given."""
+    """A call that was not made, and the state that its result would have received."""
 
     name: str
     arguments: tuple[Any, ...]
@@ -75,7 +77,7 @@ ADMITTED = {
     "numpy.dtype",
     "_codecs.encode",
 }
-"""Names in the pickle of an array; the last wraps bytes where Python 3 wrote for Python 2."""
+"""Names in the pickle of an array; the last wraps bytes that Python 3 wrote for Python 2."""
 
 _CONSTANTS = {
     "NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": (),
@@ -92,7 +94,7 @@ _NOTHING = {"PROTO", "FRAME", "STOP"}
 
 
 class _Machine:
-    """Takes the steps of a pickle that build tuples, lists, texts and numbers; imports and calls nothing."""
+    """Runs the steps of a pickle that build tuples, lists, strings and numbers; never imports or calls."""
 
     def __init__(self) -> None:
         self.stack: list[Any] = []
@@ -116,7 +118,7 @@ class _Machine:
         elif step not in _NOTHING:
             own = getattr(self, f"_{step.lower()}", None)
             if own is None:
-                raise _Refused(f"its step {step} is none of those that build words and an array")
+                raise _Refused(f"its step {step} is not one of those that build words and an array")
             own(argument)
 
     def _pop(self, count: int) -> list[Any]:
@@ -149,7 +151,7 @@ class _Machine:
 
     def _extend(self, items: list[Any]) -> None:
         if not isinstance(self.stack[-1], list):
-            raise _Refused("it appends to something that is no list")
+            raise _Refused("it appends to something that is not a list")
         self.stack[-1].extend(items)
 
     def _put(self, place: int) -> None:
@@ -173,25 +175,25 @@ class _Machine:
 
     def _named(self, name: str) -> None:
         if name not in ADMITTED:
-            raise _Refused(f"it asks to import '{name}', which is not done")
+            raise _Refused(f"it tries to import '{name}', which is never done")
         self.stack.append(_Name(name))
 
     def _reduce(self, _: Any) -> None:
         called, arguments = self._pop(2)
         if not isinstance(called, _Name) or not isinstance(arguments, tuple):
-            raise _Refused("it asks for a call of something that is no part of an array")
+            raise _Refused("it tries to call something that is not part of an array")
         self.stack.append(_Call(called.name, arguments, []))
 
     def _build(self, _: Any) -> None:
         (state,) = self._pop(1)
         if not isinstance(self.stack[-1], _Call):
-            raise _Refused("it asks to change something that is no part of an array")
+            raise _Refused("it tries to change something that is not part of an array")
         self.stack[-1].state.append(state)
 
 
 def _items(value: Any) -> list[Any]:
     if not isinstance(value, (tuple, list)):
-        raise _Refused("its words are no list")
+        raise _Refused("its words are not a list")
     return list(value)
 
 
@@ -213,7 +215,7 @@ def _plain(value: Any) -> Any:
 def _array(note: Any) -> Array:
     """The array that the note of a call describes."""
     if not isinstance(note, _Call) or not note.name.endswith("._reconstruct") or len(note.state) != 1:
-        raise _Refused("its second part is no array")
+        raise _Refused("its second part is not an array")
     _, shape, dtype, columns_first, content = note.state[0]
     if not isinstance(dtype, _Call) or dtype.name != "numpy.dtype":
         raise _Refused("its array has no type")

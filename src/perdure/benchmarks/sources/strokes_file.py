@@ -1,8 +1,8 @@
 """Digits as pen strokes, and the compact file that holds all of Stroke MNIST.
 
-The file is an .xz archive of: the words MAGIC, the SHA-256 of the rest, and the streams of each part. A move
-to a neighbouring pixel is one of eight directions; longer moves stand in a stream of their own. End-of-stroke
-rows are not stored: they stand before each long move but one to the last point.
+The file is an .xz archive of: the bytes MAGIC, the SHA-256 of the rest, and the streams of each part. A move
+to a neighbouring pixel is one of eight directions; longer moves are in a separate stream. End-of-stroke
+rows are not stored: there is one before each long move, except a move to the last point.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from perdure.benchmarks.task import Array
 from perdure.errors import PerdureError
 
 MAGIC = b"perdure strokes 1\n"
-"""What the unpacked file begins with."""
+"""The first bytes of the unpacked file."""
 PARTS = ("train", "test")
 """The parts of MNIST, in the order of the file."""
 DIRECTIONS = np.array([(1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1)], dtype=np.int8)
@@ -27,17 +27,17 @@ DIRECTIONS = np.array([(1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -
 JUMP = len(DIRECTIONS)
 """The code of a longer move."""
 LARGEST = 2**27
-"""Bytes that a file may hold unpacked; Stroke MNIST needs 3 million."""
+"""Maximum size of the unpacked file in bytes; Stroke MNIST needs 3 million."""
 SHIPPED = "strokes.xz"
-"""The file that comes with Perdure, built by the tool tools/strokes."""
+"""The file included with Perdure, built by tools/strokes."""
 
 
 @dataclass(frozen=True)
 class Strokes:
-    """N digits, one after the other.
+    """N digits, concatenated.
 
-    rows: int8 [sum of lengths, 4] of (dx, dy, end of stroke, end of digit), the first row of a digit its
-    start (column, row) counted from 1; lengths: int64 [N]; labels: uint8 [N].
+    rows: int8 [sum of lengths, 4] of (dx, dy, end of stroke, end of digit); the first row of a digit is its
+    start (column, row), counted from 1; lengths: int64 [N]; labels: uint8 [N].
     """
 
     rows: Array
@@ -50,7 +50,7 @@ class Strokes:
 
     @property
     def offsets(self) -> Array:
-        """Where each digit begins in rows: [N]."""
+        """The row at which each digit begins: [N]."""
         return beginnings(self.lengths)
 
     def digit(self, index: int) -> Array:
@@ -66,23 +66,23 @@ class Strokes:
 
 
 def beginnings(lengths: Array) -> Array:
-    """Where runs of these lengths begin when they stand one after the other."""
+    """Where runs of these lengths begin when they are concatenated."""
     result: Array = lengths.cumsum() - lengths
     return result
 
 
 def pen_strokes(moves: Array, counts: Array, labels: Array) -> Strokes:
-    """Strokes of digits with these numbers of points: counts [N].
+    """Strokes of digits with the given numbers of points: counts [N].
 
-    moves: int8 [sum of counts, 2] of (dx, dy) to each point in the order of the pen, the first of a digit
-    its start (column, row) counted from 1.
+    moves: int8 [sum of counts, 2] of (dx, dy) to each point in pen order; the first one of a digit is its
+    start (column, row), counted from 1.
     """
     begins = beginnings(counts)
     lifted = np.abs(moves).max(axis=1) > 1
     lifted[begins] = False
     lifted[begins + counts - 1] = False  # the pen is not lifted before the last point
     lengths = counts + np.add.reduceat(lifted, begins, dtype=np.int64) + 1
-    # A point's row: one for each point before it, each lift up to it, each end of an earlier digit.
+    # A point's row: one for each point before it, each lift so far, and each end of an earlier digit.
     place = np.arange(len(moves)) + lifted.cumsum() + np.repeat(np.arange(len(counts)), counts)
     rows = np.zeros((int(lengths.sum()), 4), dtype=np.int8)
     rows[place, :2] = moves
@@ -92,7 +92,7 @@ def pen_strokes(moves: Array, counts: Array, labels: Array) -> Strokes:
 
 
 def decode(content: bytes, name: str) -> dict[str, Strokes]:
-    """The digits of a file's content; `name` is what errors call it."""
+    """The digits of a file's content; `name` is used in error messages."""
     head = len(MAGIC) + hashlib.sha256().digest_size
     try:
         plain = lzma.LZMADecompressor(lzma.FORMAT_XZ).decompress(content, LARGEST)
@@ -112,11 +112,11 @@ def decode(content: bytes, name: str) -> dict[str, Strokes]:
 
 
 def _damaged(name: str, reason: str) -> str:
-    return f"'{name}' is not a whole file of strokes ({reason}); install Perdure again."
+    return f"'{name}' is not a valid strokes file ({reason}); reinstall Perdure."
 
 
 def decode_part(content: bytes, offset: int) -> tuple[Strokes, int]:
-    """The digits whose streams begin at an offset, and where these end."""
+    """The digits whose streams begin at an offset, and the offset at which they end."""
     digits, moved, jumped = struct.unpack_from("<3I", content, offset)
     offset += struct.calcsize("<3I")
     streams = []
@@ -137,7 +137,7 @@ def decode_part(content: bytes, offset: int) -> tuple[Strokes, int]:
 
 
 def shipped_content() -> bytes:
-    """The bytes of the file that comes with Perdure."""
+    """The bytes of the file included with Perdure."""
     path = files("perdure") / "benchmarks" / "strokes" / SHIPPED
     try:
         return path.read_bytes()

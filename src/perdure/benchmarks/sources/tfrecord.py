@@ -1,6 +1,6 @@
 """TFRecord files of AudioSet's official features, read without TensorFlow.
 
-A TFRecord file is a row of records: the length (8 bytes, little-endian), a masked CRC32C of these bytes,
+A TFRecord file is a sequence of records: the length (8 bytes, little-endian), a masked CRC32C of these bytes,
 the content, a masked CRC32C of it. The content is a SequenceExample, a protocol-buffer message:
 
     SequenceExample  1: Features context        2: FeatureLists feature_lists
@@ -24,19 +24,19 @@ from perdure.errors import PerdureError
 FEATURES = 128
 """Bytes of one frame of an embedding."""
 USUAL = b"\x0a\x86\x01\x0a\x83\x01\x0a\x80\x01"
-"""What stands before a frame's bytes where nothing is unusual: Feature, BytesList and value, with lengths."""
+"""The usual bytes before a frame: Feature, BytesList and value, with their lengths."""
 POLYNOMIAL = 0x82F63B78
-"""Castagnoli's polynomial, bits reversed."""
+"""Castagnoli's polynomial, with its bits reversed."""
 MASK = 0xA282EAD8
-"""Added to a rotated CRC, since the CRC of data that hold CRCs is weak."""
+"""Added to a rotated CRC, since the CRC of data that contain CRCs is weak."""
 BLOCK = 2048
-"""Bytes whose CRC is computed at once; the table for them takes BLOCK kilobytes."""
+"""Number of bytes whose CRC is computed at once; the table for them takes BLOCK kilobytes."""
 HEADER = struct.Struct("<QI")
 """Length of a record and the masked CRC of the length."""
 FOOTER = struct.Struct("<I")
 """Masked CRC of a record's content."""
 VARINT, FIXED64, DELIMITED, FIXED32 = 0, 1, 2, 5
-"""Wire types of protocol buffers; 3 and 4 (groups) are out of use and refused."""
+"""Wire types of protocol buffers; 3 and 4 (groups) are deprecated and rejected."""
 BYTES, FLOATS, INTEGERS = 1, 2, 3
 KINDS = {BYTES: "byte strings", FLOATS: "floats", INTEGERS: "integers"}
 """The kinds of a Feature's values, by field number."""
@@ -46,23 +46,23 @@ LONGEST = 10
 
 @dataclass(frozen=True)
 class Clip:
-    """One clip: its video, the labels that people gave it, and its embedding uint8 [T, 128]."""
+    """One clip: its video, its human labels, and its embedding uint8 [T, 128]."""
 
     video: str
     labels: tuple[int, ...]
     frames: Array
     start: float | None = None
-    """Where in the video the clip begins, in seconds, if known."""
+    """Where the clip begins in the video, in seconds, if known."""
     end: float | None = None
     """Where it ends."""
 
 
 class _Fault(Exception):
-    """What is wrong with a record; its reader says where."""
+    """What is wrong with a record; the caller adds where."""
 
 
 def read_clips(content: bytes, name: str) -> Iterator[Clip]:
-    """The clips of a TFRecord file; `name` is what faults call it."""
+    """The clips of a TFRecord file; `name` is used in error messages."""
     for number, record in enumerate(records(content, name), 1):
         try:
             yield sequence_example(record)
@@ -83,11 +83,11 @@ def records(content: bytes, name: str) -> Iterator[memoryview]:
 
 
 def _broken(name: str, number: int, fault: _Fault) -> PerdureError:
-    return PerdureError(f"'{name}', record {number}: {fault}; the file is damaged, fetch it again.")
+    return PerdureError(f"'{name}', record {number}: {fault}; the file is damaged, download it again.")
 
 
 def _record(view: memoryview, place: int) -> tuple[memoryview, int]:
-    """The record that begins at a place, and where the next one begins."""
+    """The record at a position, and the position of the next one."""
     if len(view) - place < HEADER.size:
         raise _Fault(
             f"its header should have {HEADER.size} bytes, but the file ends after {len(view) - place}"
@@ -112,10 +112,10 @@ def masked(crc: int) -> int:
 
 
 def crc32c(data: bytes | memoryview) -> int:
-    """The CRC32C of data: a block at a time, each by one look into a table and one XOR over all bytes.
+    """The CRC32C of data: block by block, each with one table look-up and one XOR over all bytes.
 
     A CRC is linear: each byte adds a value that depends on it and on how many bytes follow. The state
-    before a block counts as if it were part of its first four bytes.
+    before a block is treated as if it were part of the block's first four bytes.
     """
     table, values = _table(), np.frombuffer(data, np.uint8)
     state = 0xFFFFFFFF
@@ -130,7 +130,7 @@ def crc32c(data: bytes | memoryview) -> int:
 
 @lru_cache(1)
 def _offsets() -> Array:
-    """Where the values of each byte of a block begin in the table: the last byte's come first."""
+    """Where the values of each byte of a block begin in the table: those of the last byte come first."""
     return np.arange(BLOCK - 1, -1, -1, dtype=np.intp) * 256
 
 
@@ -175,7 +175,7 @@ def sequence_example(record: memoryview) -> Clip:
 
 def _frames(feature_list: memoryview) -> Array:
     """The embedding, uint8 [T, 128]."""
-    if len(feature_list) % (len(USUAL) + FEATURES) == 0:  # likely as all official files are: much faster
+    if len(feature_list) % (len(USUAL) + FEATURES) == 0:  # as in all official files: much faster
         rows = np.frombuffer(feature_list, np.uint8).reshape(-1, len(USUAL) + FEATURES)
         if (rows[:, : len(USUAL)] == np.frombuffer(USUAL, np.uint8)).all():
             return rows[:, len(USUAL) :].copy()
@@ -183,26 +183,26 @@ def _frames(feature_list: memoryview) -> Array:
     for number, feature in enumerate(_messages(feature_list, 1, "audio_embedding"), 1):
         (frame,) = _bytes_list(feature, "audio_embedding", 1)
         if len(frame) != FEATURES:
-            raise _Fault(f"frame {number} has {len(frame)} bytes, but {FEATURES} are needed")
+            raise _Fault(f"frame {number} has {len(frame)} bytes, but must have {FEATURES}")
         frames.append(frame)
     return np.frombuffer(b"".join(frames), np.uint8).reshape(-1, FEATURES)
 
 
 def _mapping(message: memoryview, what: str) -> dict[bytes, memoryview]:
-    """A map from names to messages; as the format has it, a later entry replaces an earlier one."""
+    """A map from names to messages; as the format specifies, a later entry replaces an earlier one."""
     result: dict[bytes, memoryview] = {}
     for entry in _messages(message, 1, what):
         key, value = memoryview(b""), memoryview(b"")
         for number, wire, content in _fields(entry):
             if number in (1, 2) and wire != DELIMITED:
-                raise _Fault(f"an entry of '{what}' has wire type {wire}, {DELIMITED} is needed")
+                raise _Fault(f"an entry of '{what}' has wire type {wire}, but must have {DELIMITED}")
             key, value = (content if number == 1 else key), (content if number == 2 else value)
         result[bytes(key)] = value
     return result
 
 
 def _lists(feature: memoryview, kind: int, what: str) -> Iterator[memoryview]:
-    """The lists of a feature, which must be of a kind."""
+    """The lists of a feature, which must be of the given kind."""
     for number, wire, content in _fields(feature):
         if number in KINDS and (number != kind or wire != DELIMITED):
             raise _Fault(
@@ -216,7 +216,7 @@ def _bytes_list(feature: memoryview, what: str, count: int) -> list[memoryview]:
     """The values of a feature that is a BytesList of `count` entries."""
     values = [v for part in _lists(feature, BYTES, what) for v in _messages(part, 1, what)]
     if len(values) != count:
-        raise _Fault(f"'{what}' has {len(values)} byte strings, but {count} is needed")
+        raise _Fault(f"'{what}' has {len(values)} byte strings, but must have {count}")
     return values
 
 
@@ -228,7 +228,7 @@ def _integers(feature: memoryview, what: str) -> list[int]:
             if number != 1:
                 continue
             if wire not in (VARINT, DELIMITED):
-                raise _Fault(f"'{what}' has wire type {wire}, {VARINT} or {DELIMITED} is needed")
+                raise _Fault(f"'{what}' has wire type {wire}, but must have {VARINT} or {DELIMITED}")
             place = 0
             while place < len(content):
                 value, place = _varint(content, place)
@@ -237,7 +237,7 @@ def _integers(feature: memoryview, what: str) -> list[int]:
 
 
 def _seconds(context: dict[bytes, memoryview], what: str) -> float | None:
-    """The only value of a feature that is a FloatList, packed or not; None if it is not there."""
+    """The only value of a feature that is a FloatList, packed or not; None if it is missing."""
     feature = context.get(what.encode())
     if feature is None:
         return None
@@ -250,21 +250,21 @@ def _seconds(context: dict[bytes, memoryview], what: str) -> float | None:
                 raise _Fault(f"'{what}' is not a list of floats")
             values += struct.unpack(f"<{len(content) // 4}f", content)
     if len(values) != 1:
-        raise _Fault(f"'{what}' has {len(values)} numbers, but 1 is needed")
+        raise _Fault(f"'{what}' has {len(values)} numbers, but must have 1")
     return values[0]
 
 
 def _messages(message: memoryview, wanted: int, what: str) -> Iterator[memoryview]:
-    """The contents of all fields of a number, which must be length-delimited; others are passed over."""
+    """The contents of all fields with a number, which must be length-delimited; others are skipped."""
     for number, wire, content in _fields(message):
         if number == wanted:
             if wire != DELIMITED:
-                raise _Fault(f"'{what}' has wire type {wire}, {DELIMITED} is needed")
+                raise _Fault(f"'{what}' has wire type {wire}, but must have {DELIMITED}")
             yield content
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, int, memoryview]]:
-    """Number, wire type and content of each field; a varint's content is its own bytes."""
+    """Number, wire type and content of each field; the content of a varint is its own bytes."""
     place, stop = 0, len(message)
     while place < stop:
         key, place = _varint(message, place)
@@ -276,16 +276,16 @@ def _fields(message: memoryview) -> Iterator[tuple[int, int, memoryview]]:
         elif wire in (FIXED32, FIXED64):
             length = 4 if wire == FIXED32 else 8
         else:
-            raise _Fault(f"a field has wire type {wire}, which is not in use")
+            raise _Fault(f"a field has wire type {wire}, which is not supported")
         if length > stop - place:
-            raise _Fault(f"a field of {length} bytes does not fit in the {stop - place} that are left")
+            raise _Fault(f"a field of {length} bytes does not fit in the {stop - place} remaining bytes")
         yield key >> 3, wire, message[place : place + length]
         place += length
 
 
 def _varint(message: memoryview, place: int) -> tuple[int, int]:
-    """The number that begins at a place, seven bits a byte, and where it ends."""
-    if place < len(message) and message[place] < 0x80:  # most numbers are that small
+    """The number at a position, seven bits per byte, and the position after it."""
+    if place < len(message) and message[place] < 0x80:  # most numbers are this small
         return message[place], place + 1
     value = 0
     for count, byte in enumerate(message[place : place + LONGEST]):

@@ -1,8 +1,8 @@
-"""Sentences with part-of-speech tags: CoNLL-U files, and files of one token and its tag a line.
+"""Sentences with part-of-speech tags: CoNLL-U files, and files with one token and its tag per line.
 
-A treebank is three files, one a split, in a folder or a tar archive. It is known by their names:
+A treebank is three files, one per split, in a folder or a tar archive, identified by their names:
 `en_gum-ud-train.conllu` (as Universal Dependencies names them), `own-train.tsv`, or `own/train.tsv`.
-A fault is told with file and line.
+Faults are reported with file and line.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ TAGS = (
     "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN",
     "PUNCT", "SCONJ", "SYM", "VERB", "X",
 )  # fmt: skip
-"""The 17 universal tags (UPOS); a tag's class is its place here."""
+"""The 17 universal tags (UPOS); a tag's class is its index here."""
 
 SPLITS = ("train", "dev", "test")
-"""Splits as Universal Dependencies names them; dev is used for validation."""
+"""Splits as named by Universal Dependencies; dev is used for validation."""
 
 COLUMNS = 10
 """Columns of CoNLL-U: ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC."""
@@ -37,7 +37,7 @@ _NAMED = re.compile(r"(?P<name>.+?)(-ud)?-(?P<split>train|dev|test)")
 
 
 class Sentence(NamedTuple):
-    """Words and the classes of their tags, equally many."""
+    """Words and the classes of their tags, equally many of both."""
 
     words: list[str]
     tags: list[int]
@@ -54,7 +54,7 @@ class _Fault(Exception):
 def read_conllu(content: bytes, source: str) -> list[Sentence]:
     """The sentences of a CoNLL-U file: FORM and UPOS of its syntactic words.
 
-    Comments, multi-word tokens (3-4, whose words follow) and empty nodes (5.1) are passed over.
+    Comments, multi-word tokens (3-4, whose words follow) and empty nodes (5.1) are skipped.
     """
     return _sentences(content, source, _conllu_line)
 
@@ -65,13 +65,13 @@ def read_tagged(content: bytes, source: str) -> list[Sentence]:
 
 
 Line = Callable[[str, Sentence], None]
-"""Adds what a line says to a sentence."""
+"""Adds the content of a line to a sentence."""
 
 
 def _sentences(content: bytes, source: str, add: Line) -> list[Sentence]:
     found: list[Sentence] = []
     sentence = Sentence([], [])
-    # Only a line feed ends a line: a word may hold other characters that Python takes for line ends.
+    # Only a line feed ends a line: a word may contain other characters that Python treats as line ends.
     for number, line in enumerate(_text(content, source).split("\n"), 1):
         line = line.removesuffix("\r")
         if line:
@@ -85,7 +85,7 @@ def _sentences(content: bytes, source: str, add: Line) -> list[Sentence]:
     if sentence.words:
         found.append(sentence)
     if not found:
-        raise PerdureError(f"'{source}' holds no sentence; a treebank needs at least one in each split.")
+        raise PerdureError(f"'{source}' has no sentences; a treebank needs at least one in each split.")
     return found
 
 
@@ -95,35 +95,35 @@ def _text(content: bytes, source: str) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise PerdureError(
-            f"'{source}', line {line}: byte 0x{content[error.start]:02x} is not UTF-8; save the file so."
+            f"'{source}', line {line}: byte 0x{content[error.start]:02x} is not UTF-8; save it as UTF-8."
         ) from None
 
 
 def _conllu_line(line: str, sentence: Sentence) -> None:
     if line.startswith("#"):
         if sentence.words:
-            raise _Fault("a comment stands within a sentence; it must stand before its first word")
+            raise _Fault("there is a comment within a sentence; it must come before the first word")
         return
     columns = line.split("\t")
     if len(columns) != COLUMNS:
-        raise _Fault(f"CoNLL-U has {COLUMNS} columns parted by tabs, found {len(columns)}")
+        raise _Fault(f"CoNLL-U has {COLUMNS} columns separated by tabs; found {len(columns)}")
     number, form, tag = columns[0], columns[1], columns[3]
     expected = len(sentence.words) + 1
     if _WORD.fullmatch(number):
         if int(number) != expected:
-            raise _Fault(f"word {number} follows where word {expected} should")
+            raise _Fault(f"word {number} appears where word {expected} was expected")
         _add(sentence, form, tag)
     elif span := _RANGE.fullmatch(number):
         if int(span[1]) != expected or int(span[2]) < expected:
             raise _Fault(f"the multi-word token {number} must begin at the next word, {expected}")
     elif not _EMPTY.fullmatch(number):
-        raise _Fault(f"'{number}' is no ID; words are 1, 2, ..., multi-word tokens 3-4, empty nodes 5.1")
+        raise _Fault(f"'{number}' is not an ID; words are 1, 2, ..., multi-word tokens 3-4, empty nodes 5.1")
 
 
 def _tagged_line(line: str, sentence: Sentence) -> None:
     columns = line.split("\t")
     if len(columns) != 2:
-        raise _Fault(f"a line is a token, one tab and its tag, found {len(columns) - 1} tabs")
+        raise _Fault(f"a line must be a token, one tab and its tag; found {len(columns) - 1} tabs")
     _add(sentence, *columns)
 
 
@@ -131,17 +131,17 @@ def _add(sentence: Sentence, form: str, tag: str) -> None:
     if not form.strip():
         raise _Fault("the word is empty")
     if tag not in _CLASS:
-        raise _Fault(f"'{tag}' is no universal tag; known are {', '.join(TAGS)}")
-    sentence.words.append(sys.intern(form))  # most words occur often; each is kept once
+        raise _Fault(f"'{tag}' is not a universal tag; the tags are {', '.join(TAGS)}")
+    sentence.words.append(sys.intern(form))  # words recur; each is stored once
     sentence.tags.append(_CLASS[tag])
 
 
 READERS = {".conllu": read_conllu, ".tsv": read_tagged}
-"""Reader by the ending of a file's name."""
+"""Readers by file extension."""
 
 
 def place_of(name: str) -> tuple[str, str] | None:
-    """Treebank and split of a file, by its name; None if it is no part of a treebank."""
+    """Treebank and split of a file, by its name; None if it is not part of a treebank."""
     path = PurePosixPath(name)
     if path.suffix not in READERS:
         return None
@@ -152,17 +152,17 @@ def place_of(name: str) -> tuple[str, str] | None:
 
 
 def read_treebanks(path: Path, wanted: Collection[str]) -> dict[str, Treebank]:
-    """The wanted treebanks that a folder or a tar archive holds, in one pass over it."""
+    """The wanted treebanks of a folder or a tar archive, in one pass over it."""
     treebanks: dict[str, Treebank] = {}
     base = path.parent if path.is_dir() else path
     for name, content in _members(path, lambda name: (place_of(name) or ("",))[0] in wanted):
         place = place_of(name)
-        assert place is not None  # only such files are wanted
+        assert place is not None  # other files are not wanted
         treebank, split = place
         splits = treebanks.setdefault(treebank, {})
         if split in splits:
             raise PerdureError(
-                f"'{path}' holds the {split} split of '{treebank}' twice, once more as '{name}'; keep one."
+                f"'{path}' holds the {split} split of '{treebank}' twice, also as '{name}'; keep one."
             )
         splits[split] = READERS[PurePosixPath(name).suffix](content, str(base / name))
     return treebanks
@@ -182,7 +182,7 @@ def treebank_names(path: Path) -> list[str]:
 
 
 def stamp(path: Path, names: Collection[str] = ()) -> dict[str, str]:
-    """Checksums of the files that treebanks of these names come from: of an archive, the whole of it."""
+    """Checksums of the files of the named treebanks; of an archive, that of the whole archive."""
     if not path.is_dir():
         return {"archive": digest(path)}
     files = {file.relative_to(path.parent).as_posix(): file for file in path.rglob("*") if file.is_file()}
@@ -190,7 +190,7 @@ def stamp(path: Path, names: Collection[str] = ()) -> dict[str, str]:
 
 
 def _members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of the wanted files; the name of a folder is a part of its files' names."""
+    """Names and contents of the wanted files; the name of a folder is part of its files' names."""
     if not path.is_dir():
         yield from tar_members(path, wanted)
         return

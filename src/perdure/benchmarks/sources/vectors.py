@@ -1,4 +1,4 @@
-"""Pre-trained word vectors: text files as word2vec and fastText write them, and polyglot's pickles."""
+"""Pre-trained word vectors: text files in the word2vec and fastText format, and polyglot's pickles."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from perdure.benchmarks.task import Array
 from perdure.errors import PerdureError
 
 LONGEST_LINE = 2**20
-"""Bytes of the longest line of a text file; 300 numbers take about 3000."""
+"""Maximum length in bytes of a line of a text file; 300 numbers take about 3000."""
 
 RAW_SPACES = " \t"
-"""What parts a word from its numbers; other white space may be a part of a word."""
+"""What separates a word from its numbers; other white space may be part of a word."""
 
 _DIGIT = re.compile("[0-9]")
 
 
 class WordVectors(NamedTuple):
-    """Words, the most frequent first, and their vectors, float32 [V, D]."""
+    """Words, most frequent first, and their vectors, float32 [V, D]."""
 
     words: list[str]
     table: Array
 
 
 def without_digits(form: str) -> str:
-    """Each digit as #, as polyglot's vocabularies have it."""
+    """Replace each digit by #, as polyglot's vocabularies do."""
     return _DIGIT.sub("#", form)
 
 
 def spellings(form: str) -> tuple[str, str, str, str, str]:
-    """All that may stand for a word: itself, with # for digits, and this in lower, upper and title case."""
+    """All spellings of a word: itself, with # for digits, and the latter in lower, upper and title case."""
     plain = without_digits(form)
     return form, plain, plain.lower(), plain.upper(), plain.title()
 
 
 def find(form: str, rank: Mapping[str, int]) -> int | None:
-    """The place of a word in a vocabulary, by the original's rules; None if it is unknown.
+    """The index of a word in a vocabulary, by the original's rules; None if it is unknown.
 
-    The word as it is; else with # for digits; else in the case that is the most frequent (the lowest rank).
+    The word as it is; else with # for digits; else in its most frequent case (the lowest rank).
     """
     exact, plain, *cases = spellings(form)
     for spelling in (exact, plain):
@@ -55,9 +55,9 @@ def find(form: str, rank: Mapping[str, int]) -> int | None:
 
 
 def read_text(path: Path, wanted: Collection[str] | None = None) -> WordVectors:
-    """Vectors of a text file (.gz or not): a word and its numbers a line, a header 'V D' before or not.
+    """Vectors of a text file (.gz or not): one word and its numbers per line, with or without a header 'V D'.
 
-    With `wanted`, only its words are kept. Of a word that stands there twice the first counts.
+    With `wanted`, only these words are kept. If a word occurs twice, its first vector counts.
     """
     words: dict[str, None] = {}
     rows: list[Array] = []
@@ -70,19 +70,19 @@ def read_text(path: Path, wanted: Collection[str] | None = None) -> WordVectors:
         size, count = len(fields) if size is None else size, count + 1
         if len(fields) < max(size, 1) or not all(fields):
             raise PerdureError(
-                f"'{path}', line {number}: a word and {size} numbers are wanted, not '{line:.40}'."
+                f"'{path}', line {number}: expected a word and {size} numbers, found '{line:.40}'."
             )
-        # A word may hold a space itself; the numbers are the last fields.
+        # A word may itself contain a space; the numbers are the last fields.
         word = " ".join([word, *fields[: len(fields) - size]])
         if word not in words and (wanted is None or word in wanted):
             words[word] = None
             rows.append(_numbers(fields[-size:], path, number))
     if declared is not None and declared != count:
         raise PerdureError(
-            f"'{path}' promises {declared} words but has {count}; it is cut off, fetch it again."
+            f"'{path}' declares {declared} words but has {count}; it is cut off, download it again."
         )
     if not count:
-        raise PerdureError(f"'{path}' holds no vectors; a line is a word and its numbers.")
+        raise PerdureError(f"'{path}' has no vectors; each line must be a word and its numbers.")
     return WordVectors(list(words), np.stack(rows) if rows else np.zeros((0, size or 0), np.float32))
 
 
@@ -92,12 +92,12 @@ def _numbers(fields: list[str], path: Path, number: int) -> Array:
     except ValueError as error:
         raise PerdureError(f"'{path}', line {number}: {error}; numbers must follow the word.") from None
     if not np.isfinite(row).all():
-        raise PerdureError(f"'{path}', line {number}: a vector must hold finite numbers.")
+        raise PerdureError(f"'{path}', line {number}: the numbers of a vector must be finite.")
     return row
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Lines of a file, perhaps compressed, without their ends."""
+    """Lines of a file, which may be compressed, without their line ends."""
     opened: Callable[..., Any] = gzip.open if path.suffix == ".gz" else open
     number = 1
     try:
@@ -108,7 +108,7 @@ def _lines(path: Path) -> Iterator[str]:
                 yield line.decode("utf-8").rstrip("\r\n")
                 number += 1
     except UnicodeDecodeError:
-        raise PerdureError(f"'{path}', line {number} is not UTF-8; save the file so.") from None
+        raise PerdureError(f"'{path}', line {number} is not UTF-8; save the file as UTF-8.") from None
     except (OSError, EOFError, zlib.error) as error:
         raise PerdureError(f"'{path}', after line {number - 1}, cannot be read ({error}).") from None
 
@@ -120,11 +120,11 @@ FILES = {
         "cc.{}.300.vec.gz",
     ),
 }  # fmt: skip
-"""How files of vectors are named, by kind; the braces are a language."""
+"""File names of vectors, by kind; the braces stand for a language."""
 
 
 def vector_file(folder: Path, names: Sequence[str], kind: str) -> Path:
-    """The file of a language that may have several names."""
+    """The file of a language, which may go by several names."""
     wanted = [pattern.format(name) for name in names for pattern in FILES[kind]]
     for name in wanted:
         if (folder / name).is_file():
@@ -133,7 +133,7 @@ def vector_file(folder: Path, names: Sequence[str], kind: str) -> Path:
 
 
 def read_vectors(path: Path, forms: Iterable[str]) -> WordVectors:
-    """Vectors of a file of either kind, of the words that may stand for the given ones."""
+    """Vectors from a file of either kind, for all spellings of the given words."""
     wanted = {spelling for form in forms for spelling in spellings(form)}
     if path.suffix != ".pkl":
         return read_text(path, wanted)

@@ -1,4 +1,4 @@
-"""AudioSet with fewer classes a task: HNET and Online EWC as tasks become harder."""
+"""AudioSet with different numbers of classes per task: HNET and Online EWC as tasks become harder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from perdure.paper.sweep import SweepItem, SweepPoint
 
 CLASSES = (2, 4, 6, 8, 10)
 TASKS = (2, 6, 10)
-"""Numbers of tasks at which the classes vary."""
+"""Numbers of tasks for which the classes vary."""
 
 ITEM = SweepItem(
     title="AudioSet: classes per task and number of tasks",
@@ -15,8 +15,8 @@ ITEM = SweepItem(
     about="More classes make each task harder, more tasks make the sequence longer.",
     axis="classes per task c",
     note=(
-        "One strength of Online EWC for all settings; the paper tuned it in each. "
-        "The paper shows these numbers in a figure only."
+        "One strength of Online EWC for all settings; the paper tuned it for each. "
+        "The paper shows these numbers only in a figure."
     ),
     points=tuple(
         SweepPoint(

@@ -1,4 +1,4 @@
-"""Online EWC's trade of stability for plasticity: three strengths on AudioSet."""
+"""Online EWC's trade-off between stability and plasticity: three strengths on AudioSet."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from perdure.paper.comparison import row
 from perdure.paper.sweep import SweepItem, SweepPoint
 
 STRENGTHS = (1.0, 100.0, 10_000.0)
-"""Below, at, and above the strength of the AudioSet table; the figure's own values are not printed."""
+"""Below, at, and above the strength of the AudioSet table; those of the figure are not stated."""
 CLASSES = (2, 6, 10)
 
 ITEM = SweepItem(
     title="Online EWC on AudioSet with three strengths",
     source="SM Fig. (supp:fig:audioset_lambdas)",
-    about="A low strength learns each task well and forgets; a high one keeps, but learns less.",
+    about="A low strength learns tasks well but forgets them; a high one retains them but learns less well.",
     axis="classes per task c",
-    note="The paper shows these numbers in a figure only.",
+    note="The paper shows these numbers only in a figure.",
     points=tuple(
         SweepPoint(
             f"λ = {strength:g}",

@@ -12,9 +12,9 @@ from perdure.paper.findings import TableCell
 from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
 
 SAMPLES = {"smoke": 50, "laptop": 2000, "paper": None}
-"""Training samples for a Fisher; None: all."""
+"""Training samples per Fisher; None: all."""
 UNCOMPRESSED = 5.0
-"""The hypernetwork is five times as large as the network, as many weights as from-scratch has."""
+"""The hypernetwork is five times as large as the network, with as many weights as from-scratch has."""
 SETTINGS = {
     "own": Setting("From-scratch", "permuted-copy", "from-scratch"),
     "uncompressed": Setting("HNET x 5", "permuted-copy", "hnet", {"weights.ratio": UNCOMPRESSED}),
@@ -28,8 +28,7 @@ class _Flatness(Item):
     source: str = "SM Fig. (supp:fig:fisher:methods)"
     about: str = (
         "Task-specific solutions stay as flat as those learnt from scratch; Online EWC needs one "
-        "solution for all "
-        "tasks so far, and its Fisher adds up."
+        "solution for all tasks so far, so its Fisher values add up."
     )
 
     def settings(self, scale: str) -> list[Setting]:
@@ -38,7 +37,7 @@ class _Flatness(Item):
         return list(SETTINGS.values())
 
     def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
-        """Mean Fisher after each task: the task's own, or for Online EWC of all so far."""
+        """Mean Fisher after each task: the task's own, or that of all tasks so far for Online EWC."""
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(5.6, 3.8), layout="constrained")
@@ -73,7 +72,7 @@ class _Flatness(Item):
         axes.set_xticks(range(1, len(numbers) + 1))
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
-        caption = "Mean of the diagonal empirical Fisher; for Online EWC the sum over all tasks so far."
+        caption = "Mean of the diagonal empirical Fisher; for Online EWC, the sum over all tasks so far."
         return cells, [Drawn("fisher", self.title, caption, figure)]
 
 

@@ -1,7 +1,8 @@
-"""The intuition figure: memory, not length, fills the hidden state and makes weights important.
+"""The intuition figure: memory, not sequence length, fills the hidden state and makes weights important.
 
-For a single task, dimensions of h_t per step and mean importance of recurrent weights, for patterns as long
-as the input (p = i) and for short ones in long inputs (p = 5): with the Fisher, with SI, and with an LSTM.
+For a single task, the dimensionality of h_t per step and the mean importance of recurrent weights, for
+patterns as long as the input (p = i) and for short ones in long inputs (p = 5): with the Fisher, with SI, and
+with an LSTM.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class _Form:
     method: str
     options: Mapping[str, Any]
     lengths: Mapping[str, Sequence[int]]
-    """Input lengths i at each scale; the shortest is the pattern of the padded variant."""
+    """Input lengths i at each scale; the shortest is the pattern length of the padded variant."""
 
     def setting(self, i: int, p: int) -> Setting:
         """A pattern of p steps in an input phase of i."""
@@ -66,8 +67,7 @@ class _Intuition(Item):
     source: str = "Fig. 3 (fig:copy_intuition), SM Figs. (supp:fig:importance_si, supp:fig:copy:lstm), n = 5"
     about: str = (
         "The dimension of the hidden state grows while a pattern is read, and the importance of "
-        "recurrent weights "
-        "with the length of the pattern, but hardly with the length of the sequence."
+        "recurrent weights grows with the length of the pattern, but hardly with that of the sequence."
     )
 
     def settings(self, scale: str) -> list[Setting]:
@@ -78,7 +78,7 @@ class _Intuition(Item):
         return list(found.values())
 
     def differs(self, scale: str) -> str:
-        """Beside the scale: which lengths there are, and what the bars are."""
+        """In addition to the scale: the lengths used, and the meaning of the error bars."""
         lengths = (
             f"{form.title} {max(form.lengths[scale])} ({max(form.lengths['paper'])})" for form in FORMS
         )
@@ -88,11 +88,11 @@ class _Intuition(Item):
         )
 
     def seeds(self, scale: str) -> int:
-        """Few: each is many runs."""
+        """Few, since each takes many runs."""
         return {"smoke": 1, "laptop": 2}.get(scale, 5)
 
     def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
-        """Mean importance of each setting, and a figure of three panels for each form."""
+        """Mean importance of each setting, and a figure with three panels for each form."""
         cells: list[TableCell] = []
         drawn: list[Drawn] = []
         for form in FORMS:
@@ -159,12 +159,12 @@ def _opened(results: FinishedRuns, setting: Setting) -> list[OpenedRun]:
 def _importance(run: OpenedRun) -> float:
     """Mean of the stored importance of recurrent weights."""
     keeper = keeper_of(run.learner)
-    assert keeper is not None  # both methods store one
+    assert keeper is not None  # both methods store it
     return mean_importance(stored_importance(run.state(0), keeper)).recurrent
 
 
 def _dimensions(axes: Axes, lengths: Sequence[int], runs: Sequence[Sequence[OpenedRun]]) -> None:
-    """A line for each length, its stop bit at step 0."""
+    """A line for each length, with its stop bit at step 0."""
     for length, opened in zip(lengths, runs, strict=True):
         curves = [dimension_per_step(run.states(0, 0, SAMPLES)) for run in opened]
         mean = [sum(values) / len(values) for values in zip(*curves, strict=True)]

@@ -1,4 +1,4 @@
-"""HNET with one old task drawn per step: constant cost in the number of tasks."""
+"""HNET with one random old task per step: a cost that does not grow with the number of tasks."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from perdure.paper.comparison import ComparisonItem, row
 ITEM = ComparisonItem(
     title="HNET's regulariser on one random old task per step (C = 1)",
     source=(
-        "SM text (supp:methods:hnets); the published call has a single head and reports 100 final, one seed"
+        "SM text (supp:methods:hnets); the published command has one head and reports 100 final, one seed"
     ),
-    about="Protecting one random old task a step, not all of them, costs the same for any number of tasks.",
+    about="Protecting one random old task per step, not all, costs the same for any number of tasks.",
     rows=(
         row("HNET, all old tasks", "permuted-copy", "hnet", (99.98, 0.00), (99.96, 0.01)),
         row("HNET, C = 1", "permuted-copy", "hnet", options={"penalties.hnet-regulariser.sample": 1}),

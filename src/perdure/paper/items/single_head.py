@@ -1,4 +1,4 @@
-"""One output head for all tasks: HNET hardly minds, Online EWC does."""
+"""One output head for all tasks: it hardly affects HNET, but does affect Online EWC."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ ITEM = ComparisonItem(
     title="A single output head (Permuted Copy Task)",
     source="SM text (supp:cl:experimental:setting), n not given",
     about=(
-        "All tasks share one head. HNET makes weights for each task anyway; Online EWC must adapt the "
-        "shared head, "
-        "although it is told the task by a one-hot input."
+        "All tasks share one head. HNET generates weights for each task anyway; Online EWC must adapt the "
+        "shared head, although a one-hot input tells it the task."
     ),
     rows=(
         row("HNET", "permuted-copy", "hnet", None, (95.78, 2.13), {"network.heads": "single"}, n=0),

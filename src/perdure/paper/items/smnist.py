@@ -60,9 +60,8 @@ ITEM = SweepItem(
     title="Sequential Split-SMNIST with more digits per sequence",
     source="Fig. 4 (fig:ssmnist_acc_vs_seq_len) and SM Table (supp:tab:ssmnist:results), n = 10",
     about=(
-        "Strings of m pen-drawn digits in five tasks of two classes. More digits ask for more memory "
-        "and more "
-        "computation, and weight-importance methods suffer most."
+        "Strings of m pen-drawn digits in five tasks of two classes. More digits require more memory "
+        "and more computation, and weight-importance methods suffer most."
     ),
     axis="digits m",
     points=tuple(

@@ -15,9 +15,9 @@ from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
 
 EWC = Setting("Online EWC", "permuted-copy", "online-ewc")
 SIZES = {"smoke": (5, 3), "laptop": (50, 60), "paper": (256, 100)}
-"""Dimensions at the most, and steps of Adam for each."""
+"""Maximum number of dimensions, and Adam steps per dimension."""
 ENOUGH = 0.95
-"""Part of the network's own accuracy that counts as reached."""
+"""Fraction of the network's own accuracy that counts as reached."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,8 @@ class _Supervised(Item):
     title: str = "Dimensions that the tasks need"
     source: str = "SM Fig. (supp:fig:supervised_dim_red), n = 5"
     about: str = (
-        "The hidden states are projected on the n dimensions that serve all tasks so far best. The "
-        "more tasks are "
-        "learnt, the more dimensions it takes."
+        "The hidden states are projected onto the n dimensions that best serve all tasks so far. The "
+        "more tasks are learnt, the more dimensions are needed."
     )
 
     def settings(self, scale: str) -> list[Setting]:
@@ -36,9 +35,9 @@ class _Supervised(Item):
         return [EWC]
 
     def differs(self, scale: str) -> str:
-        """Beside the scale: where the search for dimensions ends."""
+        """In addition to the scale: where the search for dimensions ends."""
         columns, iterations = SIZES[scale]
-        size = f"At most {columns} dimensions, {iterations} steps of Adam for each."
+        size = f"At most {columns} dimensions, {iterations} Adam steps for each."
         return f"{super().differs(scale)} {size}".strip()
 
     def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
@@ -75,7 +74,7 @@ class _Supervised(Item):
 
 
 def _cells(tasks: str, reduced: Sequence[Reduction], results: FinishedRuns) -> list[TableCell]:
-    """How many dimensions are enough, and what is reached with all that were tried."""
+    """How many dimensions are enough, and the accuracy with all that were tried."""
     needed = [one.needed(ENOUGH) for one in reduced]
     tried = len(reduced[0].accuracy)
     numbers: dict[str, list[float]] = {

@@ -9,8 +9,8 @@ ITEM = ComparisonItem(
     source="Table 1 (tab:copy:results:p5), n = 10",
     about=(
         "Five tasks that recall a pattern of five steps in five orders. Fine-tuning and plain masking "
-        "forget; "
-        "weight importance keeps most; hypernetworks, masking with SI and rehearsal keep nearly all."
+        "forget; weight importance retains most; hypernetworks, masking with SI and rehearsal retain nearly "
+        "all."
     ),
     rows=(
         row("Multitask", "permuted-copy", "multitask", None, (99.87, 0.05)),

@@ -1,4 +1,4 @@
-"""Table 2: HNET and Online EWC where memory lasts longer or more must be computed."""
+"""Table 2: HNET and Online EWC when memory must last longer or more must be computed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ITEM = ComparisonItem(
         "In the paper a longer silence before recall (i = 25) hardly hurts Online EWC; more computation, r "
         "permutations XORed together, does. HNET is affected less."
     ),
-    note="Padded Copy: tasks are permuted; those of the published call of HNET are not, so all are alike.",
+    note="Padded Copy: tasks are permuted; those of the published HNET command are not, so all are alike.",
     rows=(
         row("HNET, padded i = 25", "padded-copy", "hnet", (100.0, 0.0), (100.0, 0.0), n=5),
         row("Online EWC, padded i = 25", "padded-copy", "online-ewc", (97.94, 0.09), (97.89, 0.10), n=5),

@@ -1,4 +1,4 @@
-"""Online EWC that is told the task by an input, on every benchmark."""
+"""Online EWC with the task identity as an input, on every benchmark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _pair(
 ITEM = ComparisonItem(
     title="Online EWC with the task as an input",
     source="SM Table (supp:tab:ewc:task:identity), n = 10",
-    about="A one-hot input of the task lets one network compute differently for each task.",
+    about="A one-hot task input lets one network compute differently for each task.",
     rows=(
         *_pair(
             "Permuted Copy",

@@ -1,4 +1,4 @@
-"""The linear-RNN theory as a demonstration: tasks in orthogonal subspaces, until the units are used up."""
+"""The linear-RNN theory as a demonstration: tasks in orthogonal subspaces, until no more fit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perdure.paper.findings import TableCell
 from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
 
 SIZES = {"smoke": (8, 2, 6), "laptop": (32, 4, 12), "paper": (256, 16, 24)}
-"""Units n_h, dimensions p_k of a task, and tasks at the most."""
+"""Units n_h, dimensions p_k of a task, and the maximum number of tasks."""
 
 
 @dataclass(frozen=True)
@@ -19,23 +19,22 @@ class _Theory(Item):
     title: str = "Linear RNNs: tasks without interference"
     source: str = "SM text (supp:linear:rnns)"
     about: str = (
-        "A linear RNN solves K tasks without interference if each has a subspace of its own: "
-        "orthogonal subspaces "
-        "and a block-diagonal recurrent matrix, as long as the dimensions p_k add up to no more than n_h."
+        "A linear RNN solves K tasks without interference if each has its own subspace: orthogonal subspaces "
+        "and a block-diagonal recurrent matrix, as long as the dimensions p_k add up to at most n_h."
     )
 
     def settings(self, scale: str) -> list[Setting]:
-        """It needs no run."""
+        """None; it needs no runs."""
         del scale
         return []
 
     def differs(self, scale: str) -> str:
         """The paper gives the argument, not a figure."""
         del scale
-        return "A numerical demonstration of the argument; the paper has no figure of it."
+        return "A numerical demonstration of the argument; the paper has no figure for it."
 
     def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
-        """The largest error while tasks fit, and the smallest beyond."""
+        """The largest error while the tasks fit, and the smallest beyond."""
         from matplotlib.figure import Figure
 
         units, dimension, tasks = SIZES[results.scale]

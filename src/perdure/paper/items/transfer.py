@@ -24,7 +24,7 @@ class _Transfer(Item):
     )
     about: str = (
         "All tasks are presented twice. Under Online EWC equal tasks read similar subspaces; under HNET the "
-        "paper finds only weak signs of equal tasks in embeddings and weights."
+        "paper finds only weak traces of equal tasks in embeddings and weights."
     )
 
     def settings(self, scale: str) -> list[Setting]:

@@ -1,4 +1,4 @@
-"""Longer sequences that are not harder: up-sampled digits beside more digits, with Online EWC."""
+"""Longer sequences that are not harder: up-sampled digits compared with more digits, with Online EWC."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ ITEM = SweepItem(
     title="Sequence length without difficulty: up-sampled digits",
     source="SM Table (supp:tab:upsampling), n = 10",
     about=(
-        "Sequences become l times longer by more digits (m = l), which is harder, or by more points per "
-        "stroke "
-        "(u = l), which is not. Only difficulty hurts Online EWC."
+        "Sequences become l times longer through more digits (m = l), which is harder, or through more "
+        "points per stroke (u = l), which is not. Only difficulty hurts Online EWC."
     ),
     axis="length factor l",
     points=(

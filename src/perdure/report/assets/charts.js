@@ -1,4 +1,4 @@
-// Line charts and heat maps: drawn to fit their place, with values under the pointer and by arrow keys.
+// Line charts and heat maps: drawn to fit their space, with values at the pointer and by arrow keys.
 const EDGE = { top: 18, right: 20, bottom: 34, left: 46 };
 
 function niceTicks(low, high, count) {
@@ -36,7 +36,7 @@ function shortNumber(value) {
   return String(Number(value.toPrecision(4))).replace("-", "−");
 }
 
-/** The range of all values that are seen; with `log` only of those above zero. */
+/** The range of all visible values; with `log` only of positive ones. */
 function rangeOf(series, log) {
   const seen = series.flatMap(({ values }) => values).filter((value) => value !== null && (!log || value > 0));
   if (!seen.length) return [log ? 0.1 : 0, 1];
@@ -115,7 +115,7 @@ function drawLines(svg, chart, state, width) {
   svg.replaceChildren(...parts, state.over);
 }
 
-/** Borders between phases, named above where there is room. */
+/** Boundaries between phases, labelled above if there is room. */
 function drawParts(chart, x, height) {
   const bounds = chart.bounds ?? [];
   const room = bounds.length > 1 ? x(bounds[1].to) - x(bounds[1].from) : 0;
@@ -125,7 +125,7 @@ function drawParts(chart, x, height) {
   ]);
 }
 
-/** Lines break where a value is missing, where it has no logarithm, and between phases. */
+/** Lines break where a value is missing or has no logarithm, and between phases. */
 function pathOf(line, chart, log, x, y) {
   let path = "";
   let pen = false;
@@ -172,9 +172,9 @@ function followPointer(svg, chart, state) {
   });
 }
 
-const DENSE = 12; // from so many tasks on, the cells of a heat map have no room for digits
+const DENSE = 12; // with this many tasks or more, the cells of a heat map have no room for digits
 
-/** A matrix as a table of coloured cells; values lie between low and 100. */
+/** A matrix as a table of coloured cells; values are between low and 100. */
 function heatMap(matrix, tasks, low, name) {
   const share = (value) => (value === null ? 0 : Math.min(100, Math.max(0, 100 * (value - low) / (100 - low || 1))));
   const dense = tasks.length >= DENSE;
@@ -186,7 +186,7 @@ function heatMap(matrix, tasks, low, name) {
     text: value === null ? "–" : value.toFixed(tasks.length > 8 ? 0 : 1),
     "data-tip": `After task ${row + 1}, on task ${column + 1} (${tasks[column]}): ${value === null ? "–" : value.toFixed(2)} %`,
   });
-  const table = element("table", { class: `heat${dense ? " dense" : ""}`, tabindex: 0, "aria-label": `${name} in percent; arrow keys move through it` },
+  const table = element("table", { class: `heat${dense ? " dense" : ""}`, tabindex: 0, "aria-label": `${name} in percent; use the arrow keys to move through it` },
     element("thead", {}, element("tr", {}, element("td", { class: "corner", style: "background: none; height: auto" }),
       ...numbers.map((number) => element("th", { scope: "col", text: shown(number), "aria-label": `task ${number}` })))),
     element("tbody", {}, ...matrix.map((row, place) => element("tr", {},

@@ -1,7 +1,7 @@
-// Making elements, the tip beside the pointer, and words for screen readers.
+// Creating elements, the tooltip, and announcements for screen readers.
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An element; `text` in its attributes is its text. Names from outside never become markup. */
+/** An element; `text` in its attributes is its text. External names never become markup. */
 function element(name, attributes = {}, ...children) {
   return fill(document.createElement(name), attributes, children);
 }
@@ -39,13 +39,13 @@ function hideTip() {
   tip.hidden = true;
 }
 
-/** Beside an element instead of the pointer, for the keyboard. */
+/** Next to an element instead of the pointer, for the keyboard. */
 function showTipAt(target, content) {
   const box = target.getBoundingClientRect();
   showTip(content, box.left + box.width / 2, box.top + box.height / 2);
 }
 
-/** A line of a tip: a colour, a name and a value. */
+/** A line of the tooltip: a colour, a name and a value. */
 function tipRow(colour, name, value) {
   return element("div", { class: "row", style: `--key: ${colour}` },
     element("i"), element("span", { text: name }), element("b", { text: value }));
@@ -64,12 +64,12 @@ function startTips() {
   addEventListener("scroll", hideTip, { passive: true, capture: true });
 }
 
-/** Tell a screen reader. */
+/** Announce to a screen reader. */
 function say(text) {
   document.getElementById("said").textContent = text;
 }
 
-/** Put text on the clipboard; pages opened from a file may have only the older way. */
+/** Copy text to the clipboard; pages opened from a file may only support the older method. */
 async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -85,7 +85,7 @@ async function copyText(text) {
   }
 }
 
-/** A command in a shell's words, which break as wholes where there is room. */
+/** A command as shell words, each kept on one line if there is room. */
 function commandText(text) {
   const words = text.split(" ").flatMap((word, place) => [...(place ? [" "] : []), element("span", { text: word })]);
   return element("span", { class: "command" }, element("code", {}, ...words));
@@ -96,7 +96,7 @@ function copyIcon(done) {
   return drawn("svg", { viewBox: "0 0 16 16", width: 14, height: 14, "aria-hidden": "true" }, ...shapes.map((d) => drawn("path", { d })));
 }
 
-/** A button after each command. */
+/** Add a copy button after each command. */
 function addCopyButtons(root) {
   for (const command of root.querySelectorAll(".command")) {
     const text = command.querySelector("code").textContent;

@@ -1,4 +1,4 @@
-// The page itself: light and dark, contents, and the start of all parts.
+// The page itself: light and dark, contents, and initialisation of all parts.
 
 function startTheme() {
   const root = document.documentElement;
@@ -8,7 +8,7 @@ function startTheme() {
   const label = () => {
     const other = current() === "dark" ? "light" : "dark";
     button.textContent = other === "dark" ? "Dark" : "Light";
-    button.setAttribute("aria-label", `Change to ${other} colours`);
+    button.setAttribute("aria-label", `Switch to ${other} colours`);
   };
   button.addEventListener("click", () => {
     root.dataset.theme = current() === "dark" ? "light" : "dark";
@@ -20,7 +20,7 @@ function startTheme() {
   button.hidden = false;
 }
 
-/** On small screens the contents fold away behind a button; everywhere they mark where one is. */
+/** On small screens the contents collapse behind a button; everywhere they mark the current section. */
 function startContents() {
   const nav = document.getElementById("contents");
   const button = document.getElementById("contents-toggle");
@@ -57,7 +57,7 @@ function startContents() {
   mark();
 }
 
-/** Paper cannot unfold what is folded. */
+/** Printed pages cannot expand what is collapsed. */
 function startPrinting() {
   let folded = [];
   addEventListener("beforeprint", () => {

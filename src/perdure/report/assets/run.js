@@ -1,20 +1,20 @@
-// One run in detail: matrix, what is kept of each task, losses by term, settings, command.
+// One run in detail: matrix, retention of each task, losses by term, settings, command.
 const data = JSON.parse(document.getElementById("data").textContent);
 
-/** Along a ramp of three colours, from the first task to the last. */
+/** A colour along a ramp of three, from the first task to the last. */
 function taskColour(place, count) {
   const share = count > 1 ? (2 * place) / (count - 1) : 0;
   const [from, to, part] = share <= 1 ? [1, 2, share] : [2, 3, share - 1];
   return `color-mix(in oklab, var(--ramp-${to}) ${Math.round(100 * part)}%, var(--ramp-${from}))`;
 }
 
-/** Each term of the loss has one colour in all runs. */
+/** Each term of the loss has the same colour in all runs. */
 const terms = [...new Set(Object.values(data.runs).flatMap((run) => Object.keys(run.curves.values)))]
   .filter((name) => name.startsWith("loss ")).sort((a, b) => (b === "loss task") - (a === "loss task") || (a < b ? -1 : 1));
 
-const SERIES = 10; // colours there are
+const SERIES = 10; // number of colours
 
-/** The colour of each curve; a term gives way to another only where a run has both and colours are scarce. */
+/** The colour of each curve; a term yields to another only if a run has both and colours run out. */
 function termColours(names) {
   const used = new Set();
   return new Map(names.map((name) => {
@@ -26,12 +26,12 @@ function termColours(names) {
   }));
 }
 
-/** What a run's percentages are called, at the beginning of a title. */
+/** What a run's percentages measure, capitalised. */
 function scoreTitle(run) {
   return run.score[0].toUpperCase() + run.score.slice(1);
 }
 
-/** The lowest ten that all matrices like a run's lie above: their heat maps share one scale. */
+/** The multiple of ten below all matrices comparable with a run's: their heat maps share one scale. */
 function lowestOf({ benchmark, score }, measure) {
   const values = Object.values(data.runs).filter((run) => run.benchmark === benchmark && run.score === score)
     .flatMap((run) => (run[measure] ?? []).flat()).filter((value) => value !== null);
@@ -46,7 +46,7 @@ function panel(title, note, content, wide = false) {
 function heatPanel(run, measure, name) {
   const low = lowestOf(run, measure);
   const joint = run.iterations.length === 1 && run.tasks.length > 1 ? " All tasks were learnt at once, so all rows are the same." : "";
-  return panel(name, `Row: after learning a task. Column: tested on a task. Outlined: right after it was learnt.${joint}`, [
+  return panel(name, `Rows: after learning each task. Columns: tested on each task. Outlined: right after it was learnt.${joint}`, [
     heatMap(run[measure], run.tasks, low, name),
     element("div", { class: "gradient", "aria-hidden": "true" }, element("span", { text: `${low} %` }), element("i"), element("span", { text: "100 %" })),
   ]);
@@ -66,7 +66,7 @@ function keptPanel(run) {
     const known = row.slice(0, phase + 1);
     return Number((known.reduce((sum, value) => sum + value, 0) / known.length).toFixed(2));
   });
-  if (count > 1) series.push({ name: "mean of the learnt", values: mean, colour: "var(--ink)", dashed: true, bold: true });
+  if (count > 1) series.push({ name: "mean of learnt tasks", values: mean, colour: "var(--ink)", dashed: true, bold: true });
   const chart = lineChart({
     label: `${scoreTitle(run)} of each task after each phase; at the end ${run.final} % on average`,
     x: places.map((place) => place + 1), xTicks: places.map((place) => place + 1), xName: "after learning task",
@@ -75,11 +75,11 @@ function keptPanel(run) {
   });
   const ramp = element("div", { class: "gradient", "aria-hidden": "true" },
     element("span", { text: "task 1" }), element("i", { class: "tasks" }), element("span", { text: `task ${count}` }));
-  return panel("What is kept of each task", `${scoreTitle(run)} on each task from when it was learnt on, in percent.`,
+  return panel("Retention of each task", `${scoreTitle(run)} on each task since it was learnt, in percent.`,
     count >= DENSE ? [chart, ramp] : chart, Boolean(run.f1 || run.error));
 }
 
-/** Where each phase begins and ends along the iterations. */
+/** Where each phase begins and ends, in iterations. */
 function phaseBounds(run) {
   let from = 0;
   return run.iterations.map((count, place) => {
@@ -111,12 +111,12 @@ function lossPanel(run) {
     toggle.setAttribute("aria-pressed", String(log));
     chart.setLog(log);
   });
-  return [panel("Loss by term", "Means between validations; a zero has no place on a logarithmic axis.", [chart, element("div", { class: "controls" }, toggle)], true)];
+  return [panel("Loss by term", "Means between validations; zeros cannot be shown on a logarithmic axis.", [chart, element("div", { class: "controls" }, toggle)], true)];
 }
 
 function validationPanel(run) {
   if (!run.curves.values["val accuracy"]) return [];
-  return [panel(`Validation ${run.score}`, "On the task being learnt, in percent.",
+  return [panel(`Validation ${run.score}`, "On the current task, in percent.",
     curveChart(run, ["val accuracy"], { label: `Validation ${run.score} over all iterations`, unit: " %", high: 100 }), true)];
 }
 
@@ -138,11 +138,11 @@ function plainTable(name, head, lines) {
       element("tbody", {}, ...lines.map((line) => element("tr", {}, ...cells(line, "td"))))));
 }
 
-/** How far answers are off, where they are numbers. */
+/** The error of predicted values. */
 function errorPanel(run) {
   if (!run.error) return [];
   const lines = run.error.map((row, phase) => [`task ${phase + 1}`, ...row]);
-  return [panel("Error", "Root mean square of answer minus target, in the units of the data. Row: after learning a task. Column: tested on a task.",
+  return [panel("Error", "Root mean square of prediction minus target, in the units of the data. Rows: after learning each task. Columns: tested on each task.",
     plainTable("Error", ["after", ...run.tasks.map((_, task) => `task ${task + 1}`)], lines))];
 }
 
@@ -151,11 +151,11 @@ function timePanel(run) {
   const names = [...new Set(run.timings.flatMap((times) => Object.keys(times)))];
   const lines = phaseBounds(run).map(({ name }, place) =>
     [name, String(run.iterations[place]), ...names.map((part) => run.timings[place]?.[part] ?? "–")]);
-  return panel("Time of each phase", "Training, what the method does after a task, and testing.", plainTable("Time of each phase", ["phase", "iterations", ...names], lines), true);
+  return panel("Time of each phase", "Training, the method's work after each task, and testing.", plainTable("Time of each phase", ["phase", "iterations", ...names], lines), true);
 }
 
 function commandPanel(run) {
-  const holder = panel("How to reproduce it", "In the folder of the runs; a finished run is not run twice unless --force is given.",
+  const holder = panel("How to reproduce it", "Run it in the folder that contains the runs; a finished run is not repeated unless --force is given.",
     element("p", { style: "max-width: none; margin: 0" }, commandText(run.command)), true);
   addCopyButtons(holder);
   return holder;
@@ -181,11 +181,11 @@ function showRun(id) {
   document.getElementById(id).setAttribute("aria-current", "true");
 }
 
-/** Show a run and go there. */
+/** Show a run and scroll to it. */
 function openRun(id) {
   showRun(id);
   document.getElementById("one-run").scrollIntoView();
-  say(`Run ${data.runs[id].method}, seed ${data.runs[id].seed} is shown`);
+  say(`Run ${data.runs[id].method}, seed ${data.runs[id].seed} is now shown`);
 }
 
 function startRuns() {

@@ -1,7 +1,7 @@
-// Tables that can be sorted by each column and filtered by words and choices.
-const FEW = 8; // a table with fewer lines needs no filter
+// Tables that can be sorted by any column and filtered by words and choices.
+const FEW = 8; // a table with fewer rows needs no filter
 
-/** What a cell sorts by: its data-value as a number, else its text. Empty values come last. */
+/** What a cell sorts by: its data-value as a number, otherwise its text. Empty values come last. */
 function sortKey(row, column) {
   const cell = row.cells[column];
   if (cell.dataset.value !== undefined) return cell.dataset.value === "" ? null : Number(cell.dataset.value);
@@ -34,7 +34,7 @@ function makeSortable(table) {
     button.addEventListener("click", () => {
       const number = head.classList.contains("number");
       const current = head.getAttribute("aria-sort");
-      // Of numbers one mostly looks for the largest.
+      // For numbers, the largest are usually of interest.
       const up = current ? current === "descending" : !number;
       heads.forEach((other) => other.removeAttribute("aria-sort"));
       head.setAttribute("aria-sort", up ? "ascending" : "descending");
@@ -42,7 +42,7 @@ function makeSortable(table) {
       sortBy(table, column, up ? 1 : -1);
       say(`Sorted by ${name}, ${up ? "ascending" : "descending"}`);
     });
-    head.dataset.name = name; // for paper
+    head.dataset.name = name; // for printing
     head.replaceChildren(button);
   });
 }
@@ -52,7 +52,7 @@ function choiceOf(row, column) {
   return cell.dataset.choice ?? cell.textContent.trim();
 }
 
-/** A search field, a choice for each column marked so, and how many lines are left. */
+/** A search field, a selection for each column marked as such, and the number of rows left. */
 function makeFilterable(table) {
   const rows = [...table.tBodies[0].rows];
   if (rows.length < FEW) return;
@@ -79,7 +79,7 @@ function makeFilterable(table) {
       row.hidden = !kept;
       left += kept;
     }
-    count.textContent = left === rows.length ? `${rows.length} lines` : `${left} of ${rows.length} lines`;
+    count.textContent = left === rows.length ? `${rows.length} rows` : `${left} of ${rows.length} rows`;
   };
   words.addEventListener("input", apply);
   choices.forEach(({ select }) => select.addEventListener("change", apply));

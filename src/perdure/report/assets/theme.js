@@ -1,6 +1,6 @@
-// Before anything is drawn: the colours that were chosen last time.
+// Before anything is drawn: restore the colours chosen last time.
 
-/** Storage may be forbidden, as for some pages opened from a file; then the choice lasts as long as the page. */
+/** Storage may be forbidden, as for some pages opened from a file; the choice then lasts as long as the page. */
 function remembered(value) {
   try {
     if (value !== undefined) localStorage.setItem("perdure-theme", value);

@@ -23,7 +23,7 @@ class Rules:
     """How parts become tasks; the benchmark `arrays` has options of these names."""
 
     target: Target | None = None
-    """What is asked; None: what the targets look like."""
+    """What is to be predicted; None: inferred from the targets."""
     shared: bool = False
     """Whether a class is the same output in all tasks."""
     val_fraction: float = 0.1
@@ -34,7 +34,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Assembled:
-    """A task, what its outputs are called, and which of its splits were drawn."""
+    """A task, the names of its outputs, and which of its splits were drawn at random."""
 
     task: Task
     classes: tuple[Label, ...]
@@ -43,7 +43,7 @@ class Assembled:
 
 @dataclass(frozen=True)
 class _Coded:
-    """Sequences with outputs for targets, as they stand one after the other."""
+    """Sequences, concatenated, with outputs as targets."""
 
     rows: Array
     lengths: Array
@@ -60,7 +60,7 @@ class _Coded:
 
 
 def assemble(found: Mapping[str, Sequence[OwnSequences]], rules: Rules, faults: Faults) -> list[Assembled]:
-    """The tasks that have no fault; what is wrong with the others is told."""
+    """The tasks without faults; what is wrong with the others is reported to `faults`."""
     parts = [part for some in found.values() for part in some]
     target = decide(parts, rules.target, faults) if parts else None
     if target is None:
@@ -85,7 +85,7 @@ def assemble(found: Mapping[str, Sequence[OwnSequences]], rules: Rules, faults: 
 
 
 def _standardised(tasks: Sequence[Assembled]) -> list[Assembled]:
-    """All tasks with one scaling, from the first alone: nothing of a later task is known before it comes."""
+    """All tasks with one scaling, from the first one only: nothing about a later task is known in advance."""
     first = tasks[0].task.train
     if first.table is not None:
         raise PerdureError(
@@ -104,17 +104,19 @@ def _check_features(part: OwnSequences, first: OwnSequences) -> None:
     if part.features != first.features:
         raise PerdureError(
             f"'{part.where}' has {part.features} features, but '{first.where}' has {first.features}; all "
-            f"tasks need the same."
+            f"tasks need the same number."
         )
     if part.names and first.names and part.names != first.names:
         pairs = zip(part.names, first.names, strict=True)
         here, there = next(pair for pair in pairs if pair[0] != pair[1])
         raise PerdureError(
-            f"'{part.where}', row 1: there is a feature '{here}' where '{first.where}' has '{there}'; all "
+            f"'{part.where}', row 1: found feature '{here}' where '{first.where}' has '{there}'; all "
             f"tasks need the same columns in the same order."
         )
     if (part.table is None) != (first.table is None):
-        raise PerdureError(f"'{part.where}' and '{first.where}': either all tasks have a table, or none.")
+        raise PerdureError(
+            f"'{part.where}' and '{first.where}': either all tasks must have a table, or none."
+        )
 
 
 def _task(
@@ -143,7 +145,7 @@ def _task(
 
 
 def _join(parts: Sequence[OwnSequences], target: Target, classes: ClassNames) -> _Coded:
-    """Parts of one split as one."""
+    """The parts of one split, joined."""
     targets = []
     for part in parts:
         wanted = (*parts[0].targets.shape[1:-1], len(classes.texts))
@@ -153,7 +155,7 @@ def _join(parts: Sequence[OwnSequences], target: Target, classes: ClassNames) ->
             targets.append(part.targets)
         else:
             raise PerdureError(
-                f"'{part.where}': y has shape {part.targets.shape}; all of a task's must be "
+                f"'{part.where}': y has shape {part.targets.shape}; all those of a task must be "
                 f"[N, {', '.join(str(size) for size in wanted)}]."
             )
     rows = np.concatenate([part.rows for part in parts])
@@ -161,12 +163,12 @@ def _join(parts: Sequence[OwnSequences], target: Target, classes: ClassNames) ->
 
 
 def _check_balance(part: OwnSequences, whole: _Coded, classes: ClassNames, target: Target) -> None:
-    """There must be something to tell apart."""
+    """Check that there is something to tell apart."""
     if target == Value():
         check_varied(part, whole.targets)
     seen = np.unique(whole.targets[target.asked(whole.targets)])
     if target.categorical and len(seen) < 2:
-        only = f"the class '{classes.texts[seen[0]]}' only" if len(seen) else "no class at all"
+        only = f"only the class '{classes.texts[seen[0]]}'" if len(seen) else "no class at all"
         raise PerdureError(f"'{part.where}' has {only} in its training sequences; at least two are needed.")
 
 
@@ -174,19 +176,21 @@ def _table(parts: Sequence[OwnSequences]) -> Array | None:
     table = parts[0].table
     for part in parts[1:]:
         if table is not None and part.table is not None and not np.array_equal(table, part.table):
-            raise PerdureError(f"'{part.where}' has another table than '{parts[0].where}'; a task has one.")
+            raise PerdureError(
+                f"'{part.where}' and '{parts[0].where}' have different tables; a task has one."
+            )
     return table
 
 
 def _scaling(rows: Array) -> tuple[Array, Array]:
-    """Offset and factor that give each feature mean 0 and deviation 1; a constant one is only shifted."""
+    """Offset and factor that give each feature mean 0 and deviation 1; a constant feature is only shifted."""
     deviation = rows.std(axis=0, dtype=np.float64)
     factor = 1 / np.where(deviation > 0, deviation, 1)
     return rows.mean(axis=0, dtype=np.float64).astype(np.float32), factor.astype(np.float32)
 
 
 def _padded(coded: _Coded, target: Target, table: Array | None) -> Sequences:
-    """Sequences of one array, zero beyond their ends."""
+    """Sequences as one array, zero beyond their ends."""
     count, steps = len(coded.lengths), int(coded.lengths.max())
     inside = np.arange(steps) < coded.lengths[:, None]
     x = np.zeros((count, steps, *coded.rows.shape[1:]), dtype=coded.rows.dtype)

@@ -1,4 +1,4 @@
-"""Tables as text: cells between commas, semicolons or tabs, a header above them; plain or gzipped."""
+"""Tables as text: cells separated by commas, semicolons or tabs, below a header; plain or gzipped."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from perdure.benchmarks.task import Array
 from perdure.errors import PerdureError
 
 DELIMITERS = ",;\t"
-"""What may stand between the cells; the header tells which it is."""
+"""Possible separators of cells; the header decides which one it is."""
 
 
 def read_csv(path: Path, split: str | None, faults: Faults) -> list[OwnSequences]:
-    """The parts of a csv file, plain or gzipped; its faults are told, and then there are none."""
+    """The parts of a csv file, plain or gzipped; faults are reported, and then there are none."""
     text = _text(path)
     delimiter = _delimiter(text)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -81,7 +81,7 @@ def _delimiter(text: str) -> str:
 
 
 def _rows(path: Path, reader: Any, width: int, faults: Faults) -> tuple[Array, list[list[str]]]:
-    """Line numbers and cells of all rows that are not blank."""
+    """Line numbers and cells of all non-blank rows."""
     lines: list[int] = []
     rows: list[list[str]] = []
     wrong: list[str] = []
@@ -99,7 +99,7 @@ def _rows(path: Path, reader: Any, width: int, faults: Faults) -> tuple[Array, l
 
 
 def _numbers(path: Path, name: str, cells: Sequence[str], lines: Array, faults: Faults) -> Array:
-    """A column [S] as numbers; each cell that is none is told."""
+    """A column [S] as numbers; each cell that is not a number is reported."""
     try:
         return np.array(cells, dtype=np.float64)
     except ValueError:
@@ -119,10 +119,8 @@ def _is_number(cell: str) -> bool:
 
 def _no_number(path: Path, line: int, name: str, cell: str) -> str:
     if not cell.strip():
-        return f"'{path}', row {line}: column '{name}' is empty; every step needs a number there."
+        return f"'{path}', row {line}: column '{name}' is empty; every step needs a number."
     hint = (
-        "write decimals with a point"
-        if re.fullmatch(r"[-+\d.]*,\d+", cell.strip())
-        else "features are numbers"
+        "use a decimal point" if re.fullmatch(r"[-+\d.]*,\d+", cell.strip()) else "features must be numbers"
     )
     return f"'{path}', row {line}: column '{name}' holds '{cell[:40]}', which is not a number; {hint}."

@@ -1,4 +1,4 @@
-"""Splits for tasks that have none of their own: drawn once, by a seed, with all classes in proportion."""
+"""Splits for tasks that have none: drawn once, from a seed, with all classes in proportion."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from perdure.errors import PerdureError
 
 
 def draw(classes: Array, fractions: Mapping[str, float], seed: int, where: str) -> dict[str, Array]:
-    """Numbers of the sequences that go to each split; the others, `train`, stay.
+    """Indices of the sequences that go to each split; the others stay in `train`.
 
-    classes [N] is the class of each sequence (any constant if there is none). Sequences are put in order by
-    class, by chance within one, and taken from evenly spaced places of that order, so that each class has its
-    share. The first of each class stays, so that each class can be learnt.
+    classes [N] is the class of each sequence (any constant if there are none). Sequences are sorted by class,
+    in random order within a class, and taken at evenly spaced positions, so that each class has its share.
+    The first of each class stays, so that each class can be learnt.
     """
     count = len(classes)
     order = np.random.RandomState(seed).permutation(count)
@@ -27,8 +27,8 @@ def draw(classes: Array, fractions: Mapping[str, float], seed: int, where: str) 
     if total > len(free):
         names = " and ".join(fractions)
         raise PerdureError(
-            f"'{where}' has {count} sequences to train on, too few to draw {names} from them; give more, or "
-            f"give the splits yourself."
+            f"'{where}' has {count} training sequences, too few to draw {names} from them; add more, or "
+            f"provide the splits yourself."
         )
     rest = _spaced(free, total)
     drawn = {}
@@ -40,5 +40,5 @@ def draw(classes: Array, fractions: Mapping[str, float], seed: int, where: str) 
 
 
 def _spaced(items: Array, size: int) -> Array:
-    """As many items as wanted, from evenly spaced places."""
+    """The given number of items, evenly spaced."""
     return items[((np.arange(size) + 0.5) * len(items) / size).astype(np.int64)]

@@ -1,4 +1,4 @@
-"""Sequences that Python hands over: arrays, ragged lists of arrays, or data sets of (x, y) pairs."""
+"""Sequences from Python objects: arrays, ragged lists of arrays, or data sets of (x, y) pairs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perdure.errors import PerdureError, unknown
 
 
 def parts_of_given(name: str, given: Any, faults: Faults) -> list[OwnSequences]:
-    """The parts of one task: of (x, y), of a data set, or of a mapping from splits to either."""
+    """The parts of one task: from (x, y), a data set, or a mapping from splits to either."""
     where = f"task {name}"
     if not isinstance(given, Mapping):
         return _parts(where, given, None, faults)
@@ -34,7 +34,7 @@ def _parts(where: str, given: Any, split: str | None, faults: Faults) -> list[Ow
         return parts_of_arrays(arrays, where, split, faults)
     steps = [_sequence(where, number, sequence) for number, sequence in enumerate(x)]
     if not steps:
-        raise PerdureError(f"'{where}' holds no sequences; a task needs some.")
+        raise PerdureError(f"'{where}' has no sequences; a task needs some.")
     _check_widths(where, steps)
     arrays = {
         "x": np.concatenate(steps),
@@ -50,7 +50,7 @@ def plain(value: Any) -> Any:
 
 
 def _pairs(where: str, given: Any) -> tuple[list[Any], list[Any]]:
-    """Sequences and targets of a data set, which has a length and gives (x, y) by number."""
+    """Sequences and targets of a data set, which has a length and returns (x, y) by index."""
     if not (hasattr(given, "__len__") and hasattr(given, "__getitem__")) or isinstance(given, (str, bytes)):
         raise PerdureError(
             f"'{where}' is a {type(given).__name__}; give (x, y), or a data set whose items are (x, y)."
@@ -73,8 +73,8 @@ def _sequence(where: str, number: int, value: Any) -> Array:
         array = np.empty(0, dtype=object)
     if array.ndim != 2 or array.dtype.kind not in "biuf" or not array.size:
         raise PerdureError(
-            f"'{where}', sequence {number}: it is {array.dtype} {array.shape}; a sequence is numbers [T, F], "
-            f"with at least one step and feature."
+            f"'{where}', sequence {number}: it is {array.dtype} {array.shape}; it must be numbers [T, F] "
+            f"with at least one step and one feature."
         )
     return array
 
@@ -84,18 +84,18 @@ def _check_widths(where: str, steps: Sequence[Array]) -> None:
         if sequence.shape[1] != steps[0].shape[1]:
             raise PerdureError(
                 f"'{where}', sequence {number}: it has {sequence.shape[1]} features, but the first has "
-                f"{steps[0].shape[1]}; all need the same."
+                f"{steps[0].shape[1]}; all need the same number."
             )
 
 
 def _targets(where: str, y: Any, steps: Sequence[Array]) -> Array:
-    """Targets of a list of sequences: classes [N], values [N, outputs], tags in a row [S], or bits.
+    """Targets of a list of sequences: classes [N], values [N, outputs], concatenated tags [S], or bits.
 
-    The targets of one sequence are an array of numbers where they are values, of whole numbers where tags.
+    The target of one sequence is an array of floats if it is values, of integers if it is tags.
     """
     y = plain(y)
     if len(y) != len(steps):
-        raise PerdureError(f"'{where}' has {len(steps)} sequences, but {len(y)} targets; one each is needed.")
+        raise PerdureError(f"'{where}' has {len(steps)} sequences, but {len(y)} targets; each needs one.")
     each = [np.asarray(plain(target)) for target in y]
     by_step = all(one.shape == (len(sequence),) for one, sequence in zip(each, steps, strict=True))
     if each[0].ndim != 1 or (each[0].dtype.kind == "f" and not by_step):
@@ -104,7 +104,7 @@ def _targets(where: str, y: Any, steps: Sequence[Array]) -> Array:
         if tags.shape != (len(sequence),):
             raise PerdureError(
                 f"'{where}', sequence {number}: it has {len(sequence)} steps, but {tags.shape} tags, "
-                f"where each step needs one."
+                f"but each step needs one."
             )
     return np.concatenate(each)
 
@@ -115,5 +115,5 @@ def _classes(where: str, y: Any) -> Array:
     except ValueError:
         array = np.empty(0, dtype=object)
     if array.dtype == object:
-        raise PerdureError(f"'{where}': the targets differ in shape or type; they must all be alike.")
+        raise PerdureError(f"'{where}': the targets differ in shape or type; all must have the same.")
     return array

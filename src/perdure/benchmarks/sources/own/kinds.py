@@ -1,4 +1,4 @@
-"""What parts ask for: arrays say it by their shape and type, tables by labels and whether these change."""
+"""What parts have as targets: inferred from shape and type of arrays, and from the labels of tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from perdure.targets.value import Value
 
 
 def decide(parts: Sequence[OwnSequences], asked: Target | None, faults: Faults) -> Target | None:
-    """The target of all tasks; None where parts do not agree, or none can be had, which is told."""
+    """The target of all tasks; None if parts disagree or none is possible, which is reported."""
     with faults.gathering():
         tables = [part for part in parts if part.target is None]
         if asked == Bits() and tables:
@@ -32,8 +32,8 @@ def decide(parts: Sequence[OwnSequences], asked: Target | None, faults: Faults) 
         for target, part in found.items():
             if asked is not None and target != asked and not _can_be(part, asked):
                 raise PerdureError(
-                    f"'{part.where}' has targets of kind {target.name}, but --benchmark.kind {asked.name} is "
-                    f"given; the shape and type of y must fit it."
+                    f"'{part.where}' has targets of kind {target.name}, not --benchmark.kind {asked.name}; "
+                    f"the shape and type of y must fit it."
                 )
         if asked is not None:
             return asked
@@ -49,7 +49,7 @@ def decide(parts: Sequence[OwnSequences], asked: Target | None, faults: Faults) 
 
 
 def of_kind(part: OwnSequences, target: Target) -> OwnSequences:
-    """A part whose target is decided: of tables that ask for one label or value a sequence, that one."""
+    """A part with the target decided: tables with one label or value per sequence are reduced to it."""
     if part.target is None and not target.everywhere:
         rows = _changing_rows(part)
         if len(rows):
@@ -60,21 +60,21 @@ def of_kind(part: OwnSequences, target: Target) -> OwnSequences:
 
 
 def _can_be(part: OwnSequences, asked: Target) -> bool:
-    """Whether targets of one kind can be understood as another: one number a sequence as its value."""
+    """Whether targets of one kind can be read as another: one number per sequence as its value."""
     return asked == Value() and part.target == Label()
 
 
 def _check_doubts(parts: Sequence[OwnSequences]) -> None:
-    """Raise a helpful error where every part may be meant otherwise; one that is certain decides for all."""
+    """Raise a helpful error if every part is ambiguous; one that is certain decides for all."""
     doubts = [part.doubt for part in parts]
     if all(doubts):
         raise PerdureError(doubts[0])
 
 
 def _of_tables(parts: Sequence[OwnSequences]) -> Target:
-    """Labels if they change within no sequence, tags if they do in at least half; else it must be said.
+    """Labels if they never change within a sequence, tags if they do in at least half; else the user decides.
 
-    Labels that are all numbers, and not all whole, are values.
+    Labels that are all numbers, but not all whole, are values.
     """
     changing = [_changing_rows(part) for part in parts]
     count = sum(_sequences_of(part, rows) for part, rows in zip(parts, changing, strict=True))
@@ -85,19 +85,19 @@ def _of_tables(parts: Sequence[OwnSequences]) -> Target:
     part, rows = next((part, rows) for part, rows in zip(parts, changing, strict=True) if len(rows))
     if numbers:
         raise PerdureError(
-            f"{_changed(part, int(rows[0]))}, but values are asked at the last step only; give each sequence "
-            f"one, or say --benchmark.kind tags if these are classes."
+            f"{_changed(part, int(rows[0]))}, but values are predicted at the last step only; give each "
+            f"sequence one value, or use --benchmark.kind tags if these are classes."
         )
     if 2 * count >= longer:
         return Tags()
     raise PerdureError(
-        f"{_changed(part, int(rows[0]))}, as in {count} of {longer} sequences; correct it, or say "
-        f"--benchmark.kind tags if each step has a class of its own."
+        f"{_changed(part, int(rows[0]))}, as in {count} of {longer} sequences; correct it, or use "
+        f"--benchmark.kind tags if each step has its own class."
     )
 
 
 def _hold_numbers(parts: Sequence[OwnSequences]) -> bool:
-    """Whether all labels are numbers, and some of them not whole."""
+    """Whether all labels are numbers, some of them not whole."""
     texts = {str(text) for part in parts for text in np.unique(part.targets).tolist()} - {""}
     numbers = [number_of(text) for text in texts]
     return None not in numbers and any(number is not None and number % 1 > 0 for number in numbers)
@@ -111,7 +111,7 @@ def _changing_rows(part: OwnSequences) -> Array:
 
 
 def _sequences_of(part: OwnSequences, rows: Array) -> int:
-    """How many sequences some flat rows belong to."""
+    """The number of sequences that some flat rows belong to."""
     return len(np.unique(np.searchsorted(part.starts, rows, side="right")))
 
 

@@ -1,4 +1,4 @@
-"""Classes as people call them, and the outputs that stand for them: 0, 1, 2, ... in sorted order."""
+"""Class names, and the outputs that represent them: 0, 1, 2, ... in sorted order."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from perdure.benchmarks.task import Array
 from perdure.errors import PerdureError
 
 NOT_ASKED = ("", "-1")
-"""Tags that say: this step is not asked for."""
+"""Tags of steps that are not scored."""
 WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
-"""Texts that are whole numbers; classes that are all of this form are sorted as numbers."""
+"""Strings that are integers; if all classes are, they are sorted as numbers."""
 
 
 @dataclass(frozen=True)
 class ClassNames:
-    """The classes of a task, as texts, in the order of its outputs."""
+    """The classes of a task, as strings, in the order of its outputs."""
 
     texts: tuple[str, ...]
     skipped: tuple[str, ...]
-    """Texts that stand for no class."""
+    """Strings that represent no class."""
 
     @property
     def names(self) -> tuple[Label, ...]:
-        """The classes; as numbers where all are whole numbers."""
+        """The classes; as numbers if all are integers."""
         numbers = all(WHOLE.fullmatch(text) for text in self.texts)
         return tuple(int(text) for text in self.texts) if numbers else self.texts
 
@@ -39,7 +39,7 @@ def classes_of(parts: Sequence[OwnSequences]) -> ClassNames:
     if len(listed) > 1:
         first, second = list(listed.values())[:2]
         raise PerdureError(
-            f"'{second.where}' lists other classes than '{first.where}'; they must be the same."
+            f"'{second.where}' and '{first.where}' list different classes; they must be the same."
         )
     tags = any(part.target is not None and part.target.everywhere for part in parts)
     if listed:
@@ -52,7 +52,7 @@ def classes_of(parts: Sequence[OwnSequences]) -> ClassNames:
 
 
 def _in_order(texts: Iterable[str]) -> tuple[str, ...]:
-    """Whole numbers by size, if all are; otherwise by letters."""
+    """Integers by size, if all are; otherwise alphabetically."""
     some = list(texts)
     if all(WHOLE.fullmatch(text) for text in some):
         return tuple(sorted(some, key=int))
@@ -60,7 +60,7 @@ def _in_order(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def outputs_of(part: OwnSequences, classes: ClassNames) -> Array:
-    """The outputs that stand for a part's targets; -1 where nothing is asked."""
+    """The outputs that represent a part's targets; -1 where nothing is scored."""
     values, inverse = np.unique(part.targets, return_inverse=True)
     number = {text: output for output, text in enumerate(classes.texts)}
     number |= dict.fromkeys(classes.skipped, -1)
@@ -81,4 +81,4 @@ def _strange(text: str, classes: ClassNames) -> str:
     if not text:
         return "the sequence has no label; give it one, or leave it out."
     known = ", ".join(classes.texts[:10]) + (", ..." if len(classes.texts) > 10 else "")
-    return f"the label '{text}' does not occur in the training sequences (there are: {known})."
+    return f"the label '{text}' does not occur in the training sequences (which have: {known})."

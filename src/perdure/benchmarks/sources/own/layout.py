@@ -1,4 +1,4 @@
-"""One's own data on disk: a folder with one file or one sub-folder for each task."""
+"""Your own data on disk: a folder with one file or one sub-folder per task."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ READERS: dict[str, Reader] = {
     ".tsv.gz": read_csv,
     ".parquet": read_parquet,
 }
-"""Who reads files with these endings."""
+"""Readers by file extension."""
 ARRAYS = ".npy"
-"""Ending of the files of a sub-folder that hold an array each; together they are read as one npz file is."""
+"""Extension of files in a sub-folder that hold one array each; together they are read like an npz file."""
 ORDER = "tasks.txt"
-"""A file of the folder that lists the tasks in their order, a name on each line."""
+"""A file in the folder that lists the tasks in order, one name per line."""
 DIGITS = 16
-"""Hexadecimal digits that stand for the content of a folder."""
+"""Number of hexadecimal digits of the digest of a folder's content."""
 
 
 @dataclass(frozen=True)
@@ -42,21 +42,21 @@ class Source:
     path: Path
     """The file or sub-folder."""
     files: tuple[Path, ...]
-    """What is read."""
+    """The files that are read."""
     ignored: tuple[Path, ...] = ()
-    """What lies in the sub-folder and is not read."""
+    """The files in the sub-folder that are not read."""
 
 
 @dataclass(frozen=True)
 class FolderLayout:
-    """The tasks of a folder in their order, and the files that are not read."""
+    """The tasks of a folder in order, and the files that are not read."""
 
     sources: list[Source]
     ignored: list[Path] = field(default_factory=list)
 
     @property
     def content(self) -> str:
-        """16 hexadecimal digits that stand for the files' names and bytes, and for the order of the tasks."""
+        """Digest of the files' names and bytes and of the order of the tasks: 16 hexadecimal digits."""
         whole = hashlib.sha256()
         for source in self.sources:
             for path in source.files:
@@ -65,29 +65,28 @@ class FolderLayout:
 
 
 def lay_out(folder: Path, wanted: Sequence[str] = ()) -> FolderLayout:
-    """Find the tasks of a folder: those wanted, or those that tasks.txt lists, or all sorted by name."""
+    """Find the tasks of a folder: those wanted, or those listed in tasks.txt, or all, sorted by name."""
     if not folder.is_dir():
-        what = "is a file" if folder.exists() else "is not there"
-        raise PerdureError(f"'{folder}' {what}; name a folder with one file or sub-folder for each task.")
+        what = "is a file" if folder.exists() else "does not exist"
+        raise PerdureError(f"'{folder}' {what}; name a folder with one file or sub-folder per task.")
     sources, ignored = _found(folder)
     names = wanted or _listed(folder)
     if names:
         return FolderLayout(_chosen(folder, names, sources), ignored)
     if not sources:
         raise PerdureError(
-            f"'{folder}' holds no tasks; put one file for each task there ({', '.join(READERS)}), or one "
-            f"sub-folder."
+            f"'{folder}' has no tasks; put one file per task there ({', '.join(READERS)}), or one sub-folder."
         )
     return FolderLayout(sorted(sources.values(), key=lambda source: natural(source.name)), ignored)
 
 
 def read_source(source: Source, faults: Faults) -> list[OwnSequences]:
-    """The parts of all files of a task; what is wrong with one of them is told, and the others are read."""
+    """The parts of all files of a task; a fault in one file is reported, and the others are still read."""
     parts: list[OwnSequences] = []
     if not source.files:
         faults.add(
-            f"'{source.path}' is an empty task: it holds no file that ends in "
-            f"{', '.join([*READERS, ARRAYS])}; fill it, or move it elsewhere."
+            f"'{source.path}' is an empty task: it has no file that ends in "
+            f"{', '.join([*READERS, ARRAYS])}; add one, or move the folder elsewhere."
         )
     arrays = [path for path in source.files if path.suffix == ARRAYS]
     if arrays:
@@ -106,7 +105,7 @@ def natural(name: str) -> list[tuple[int, str]]:
 
 
 def ending(path: Path) -> str:
-    """The ending that decides how a file is read; empty if it is not."""
+    """The extension that determines how a file is read; empty if it is not read."""
     return next((known for known in READERS if path.name.lower().endswith(known)), "")
 
 
@@ -115,7 +114,7 @@ def _stem(path: Path) -> str:
 
 
 def _split_of(source: Source, path: Path) -> str | None:
-    """A file of a sub-folder that is called train, val or test is that split."""
+    """The split of a file of a sub-folder, if it is called train, val or test."""
     return _stem(path) if source.path != path and _stem(path) in SPLITS else None
 
 
@@ -135,14 +134,14 @@ def _found(folder: Path) -> tuple[dict[str, Source], list[Path]]:
         if source.name in sources:
             other = sources[source.name].path.name
             raise PerdureError(
-                f"'{path}' and '{other}' beside it are both task '{source.name}'; one file or sub-folder a "
-                f"task is right."
+                f"'{path}' and '{other}' beside it are both task '{source.name}'; keep one file or "
+                f"sub-folder per task."
             )
         sources[source.name] = source
     if sources and set(sources) <= set(SPLITS):
         raise PerdureError(
-            f"'{next(iter(sources.values())).path}' is named like a split, not like a task; put the splits "
-            f"of a task into a sub-folder that has the task's name."
+            f"'{next(iter(sources.values())).path}' is named after a split, not a task; put the splits "
+            f"of a task into a sub-folder named after the task."
         )
     return sources, ignored
 
@@ -161,7 +160,7 @@ def _visible(folder: Path) -> list[Path]:
 
 
 def _listed(folder: Path) -> list[str]:
-    """The names in the file of the order, if there is one."""
+    """The names listed in tasks.txt, if it exists."""
     path = folder / ORDER
     if not path.exists():
         return []
@@ -169,7 +168,7 @@ def _listed(folder: Path) -> list[str]:
         lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
         raise PerdureError(
-            f"'{path}' cannot be read as a list of tasks ({error}); write it as UTF-8."
+            f"'{path}' cannot be read as a list of tasks ({error}); save it as UTF-8."
         ) from None
     return [line for line in lines if line and not line.startswith("#")]
 
@@ -179,7 +178,7 @@ def _chosen(folder: Path, names: Sequence[str], sources: dict[str, Source]) -> l
         if name not in sources:
             raise PerdureError(f"'{folder}': {unknown('task', name, sources)}")
         if name in names[:number]:
-            raise PerdureError(f"'{folder}': task '{name}' is listed twice; each is learnt once.")
+            raise PerdureError(f"'{folder}': task '{name}' is listed twice; each task is learnt once.")
     return [sources[name] for name in names]
 
 

@@ -1,4 +1,4 @@
-"""Tables as parquet files, read with pyarrow, which is installed only if wanted. Their first row is row 1."""
+"""Tables as parquet files, read with pyarrow, which is optional. Their first row is row 1."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def read_parquet(path: Path, split: str | None, faults: Faults) -> list[OwnSeque
         from pyarrow import parquet
     except ImportError:
         raise PerdureError(
-            f"'{path}' needs pyarrow to be read; install it with pip install 'perdure[parquet]'."
+            f"reading '{path}' needs pyarrow; install it with pip install 'perdure[parquet]'."
         ) from None
     try:
         with parquet.ParquetFile(path) as file:
             facts = file.metadata
             size = sum(facts.row_group(group).total_byte_size for group in range(facts.num_row_groups))
             if size > LARGEST:
-                raise PerdureError(f"'{path}' holds {size} bytes unpacked; more than {LARGEST} are refused.")
+                raise PerdureError(f"'{path}' has {size} bytes unpacked; at most {LARGEST} are allowed.")
             content = file.read()
     except (arrow.ArrowException, OSError, ValueError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
-        raise PerdureError(f"'{path}' cannot be read as parquet ({reason}); write it anew.") from None
+        raise PerdureError(f"'{path}' cannot be read as parquet ({reason}); write it again.") from None
     header = checked_header(path, list(content.column_names))
     if not content.num_rows:
         raise PerdureError(f"'{path}' has columns but no rows; a task needs sequences.")
@@ -62,13 +62,13 @@ def read_parquet(path: Path, split: str | None, faults: Faults) -> list[OwnSeque
 
 
 def _written(path: Path, name: str, column: Any) -> list[str]:
-    """A column of texts or numbers, as they would stand in a csv file; what is missing is empty."""
+    """A column of strings or numbers, as a csv file would have them; missing values are empty."""
     values = column.to_pylist()
     known: tuple[type, ...] = (str, int, type(None), *((float,) if name == LABEL else ()))
     odd = [row for row, value in enumerate(values) if not isinstance(value, known)]
     if odd:
         raise PerdureError(
-            f"'{path}', row {odd[0] + 1}: column '{name}' holds {values[odd[0]]!r}; it must hold texts or "
+            f"'{path}', row {odd[0] + 1}: column '{name}' holds {values[odd[0]]!r}; it must hold strings or "
             f"{'' if name == LABEL else 'whole '}numbers."
         )
     return ["" if value is None else str(value) for value in values]
@@ -79,5 +79,5 @@ def _feature(path: Path, name: str, column: Any) -> Array:
 
     kind = column.type
     if not (arrow.types.is_integer(kind) or arrow.types.is_floating(kind) or arrow.types.is_boolean(kind)):
-        raise PerdureError(f"'{path}': column '{name}' is of type {kind}; features must be numbers.")
-    return np.asarray(column.cast(arrow.float64()).to_numpy(), dtype=np.float64)  # what is missing is NaN
+        raise PerdureError(f"'{path}': column '{name}' has type {kind}; features must be numbers.")
+    return np.asarray(column.cast(arrow.float64()).to_numpy(), dtype=np.float64)  # missing values are NaN

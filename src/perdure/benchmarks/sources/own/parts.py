@@ -1,6 +1,6 @@
-"""Sequences as they were found, before they are a task: flat rows, targets as written, and their places.
+"""Sequences as found, before they become a task: flat rows, targets as written, and their places.
 
-Whatever a file's format is, its reader makes parts of it; from there on all formats are the same.
+Whatever the format of a file, its reader turns it into parts; from there on all formats are alike.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from perdure.targets.target import Target
 SPLITS = ("train", "val", "test")
 """The names of the splits, in files as in arrays."""
 MANY = 10
-"""Faults of one kind in one file that are told one by one; of the rest only the number is told."""
+"""Number of faults of one kind in one file that are reported individually; the rest are only counted."""
 
 Label = int | str
-"""A class as the user calls it."""
+"""A class as named by the user."""
 
 
 class Faults:
-    """All that is wrong, one sentence each; reading goes on after a fault where it can."""
+    """Everything that is wrong, one sentence each; reading continues after a fault where possible."""
 
     def __init__(self) -> None:
-        """Nothing is wrong yet."""
+        """Start without faults."""
         self.found: list[str] = []
 
     def add(self, sentence: str) -> None:
-        """Take up one fault, on one line whatever the file's cells hold."""
+        """Add one fault, on one line, whatever the file's cells contain."""
         self.found.append("".join(letter if letter.isprintable() else " " for letter in sentence))
 
     def add_some(self, where: str, sentences: Iterable[str], count: int) -> None:
-        """Take up the first of `count` faults of one kind, and the number of the others."""
+        """Add the first of `count` faults of one kind, and the number of the others."""
         for told, sentence in enumerate(sentences):
             if told == MANY:
                 self.add(f"'{where}' has {count - MANY} more faults of this kind.")
@@ -45,14 +45,14 @@ class Faults:
 
     @contextmanager
     def gathering(self) -> Iterator[None]:
-        """Take up what is raised within, and go on after it."""
+        """Collect errors raised within, and continue."""
         try:
             yield
         except PerdureError as error:
             self.add(str(error))
 
     def settle(self, hint: str = "") -> None:
-        """Raise the first fault, if there is any; `hint` follows where there are more."""
+        """Raise the first fault, if there is one; `hint` follows if there are more."""
         if len(self.found) > 1:
             more = len(self.found) - 1
             raise PerdureError(
@@ -64,30 +64,30 @@ class Faults:
 
 @dataclass(frozen=True)
 class OwnSequences:
-    """N sequences of one file (or of Python objects) that belong to one split.
+    """N sequences of one file (or Python object) that belong to one split.
 
-    rows [S, F] are the steps of all sequences, one after the other; or [S], row numbers of the table.
-    targets are as they were written: [N] classes, [S] classes, [N, P, outputs] bits, or [N, outputs] numbers.
+    rows [S, F] are the steps of all sequences, concatenated; or [S], row indices of the table.
+    targets are as written: [N] classes, [S] classes, [N, P, outputs] bits, or [N, outputs] numbers.
     """
 
     where: str
-    """What errors call it: a file, or the name of a task."""
+    """Its name in error messages: a file, or the name of a task."""
     split: str | None
-    """The split it belongs to; None: not said, splits are to be drawn from it."""
+    """The split it belongs to; None: not specified, splits are to be drawn from it."""
     rows: Array
     lengths: Array
     targets: Array
     target: Target | None
-    """What their shape and type say; None: a text for each step, which may be the same at all."""
+    """The target implied by shape and type; None: a string per step, which may be the same at every step."""
     place: Callable[[int], str]
-    """What errors call the flat row of this number."""
+    """The name of a flat row in error messages."""
     names: tuple[str, ...] | None = None
-    """Names of the features, where the file has them."""
+    """Names of the features, if the file has them."""
     table: Array | None = None
     classes: tuple[Label, ...] | None = None
-    """All classes in the order of the outputs, where the file lists them."""
+    """All classes in the order of the outputs, if the file lists them."""
     doubt: str = ""
-    """Why the targets may be meant otherwise, and what to do, if nobody says what is asked."""
+    """Why the targets may be ambiguous, and what to do if the user does not specify them."""
 
     def __len__(self) -> int:
         """The number of sequences."""
@@ -105,7 +105,7 @@ class OwnSequences:
         return int((self.rows if self.table is None else self.table).shape[1])
 
     def take(self, index: Array, split: str | None) -> OwnSequences:
-        """Some of the sequences, as a part of a split."""
+        """Some of the sequences, as part of a split."""
         flat = flat_rows(self.starts[index], self.lengths[index])
         per_step = self.target is None or self.target.everywhere
         return replace(
@@ -119,24 +119,24 @@ class OwnSequences:
 
 
 def flat_rows(starts: Array, lengths: Array) -> Array:
-    """The numbers of the rows of sequences that begin at `starts` and have these lengths."""
+    """The row indices of sequences that begin at `starts` and have the given lengths."""
     begins = lengths.cumsum() - lengths
     rows: Array = np.arange(int(lengths.sum())) + np.repeat(starts - begins, lengths)
     return rows
 
 
 def compact(x: Array) -> Array:
-    """Numbers as they are kept: small integers as they are, everything else as 32-bit floats."""
+    """Numbers as they are stored: small integers unchanged, everything else as 32-bit floats."""
     if x.dtype == bool:
         return x.astype(np.uint8)
     if x.dtype in (np.uint8, np.int8, np.int16):
         return x.astype(x.dtype.newbyteorder("="))
-    with np.errstate(over="ignore"):  # what overflows is infinite, and told as such
+    with np.errstate(over="ignore"):  # overflow gives infinity, which is reported
         return x.astype(np.float32)
 
 
 def check_numbers(part: OwnSequences, faults: Faults) -> None:
-    """Tell each row that holds NaN or infinite values."""
+    """Report each row with NaN or infinite values."""
     rows = part.rows
     if rows.dtype.kind != "f":
         return

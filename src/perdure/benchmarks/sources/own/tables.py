@@ -1,7 +1,7 @@
-"""Sequences from tables of one row for each time step, whatever their format.
+"""Sequences from tables with one row per time step, in any format.
 
-Columns: `sequence` (rows of a sequence stand together), `label` (the same at all steps of a sequence, or a
-tag for each step), if wanted `split` (train, val or test); every other column is a feature.
+Columns: `sequence` (rows of a sequence must be contiguous), `label` (the same at all steps of a sequence, or
+a tag per step), optionally `split` (train, val or test); every other column is a feature.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from perdure.benchmarks.task import Array
 from perdure.errors import PerdureError, unknown
 
 SEQUENCE, LABEL, SPLIT = "sequence", "label", "split"
-"""Names of the columns that are no features."""
+"""Names of the columns that are not features."""
 RESERVED = (SEQUENCE, LABEL, SPLIT)
 """All of them."""
 LONGEST = 500
-"""Characters of a label or of a sequence's name."""
+"""Maximum length in characters of a label or of a sequence's name."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """The columns of one file: texts [S] as written, features as numbers [S, F], and lines for errors."""
+    """The columns of one file: strings [S] as written, features as numbers [S, F], and lines for errors."""
 
     where: str
     sequence: Array
@@ -56,17 +56,19 @@ def checked_header(path: Path, cells: list[str]) -> list[str]:
 def _check_names(path: Path, header: Sequence[str]) -> None:
     twice = [name for number, name in enumerate(header) if name in header[:number]]
     if "" in header:
-        raise PerdureError(f"'{path}', row 1: column {header.index('') + 1} has no name; name each column.")
+        raise PerdureError(
+            f"'{path}', row 1: column {header.index('') + 1} has no name; every column needs one."
+        )
     if twice:
-        raise PerdureError(f"'{path}', row 1: the column '{twice[0]}' is there twice; names must differ.")
+        raise PerdureError(f"'{path}', row 1: the column '{twice[0]}' appears twice; names must be unique.")
     if not set(header) - set(RESERVED):
         raise PerdureError(
-            f"'{path}', row 1: there is no feature; every column beside {', '.join(RESERVED)} is one."
+            f"'{path}', row 1: there is no feature; every column other than {', '.join(RESERVED)} is one."
         )
 
 
 def checked_texts(path: Path, name: str, cells: Sequence[str], lines: Array, faults: Faults) -> Array:
-    """A column [S] as texts without blanks around them; each that is too long is told."""
+    """A column [S] as strings without surrounding blanks; each one that is too long is reported."""
     stripped = [cell.strip() for cell in cells]
     wrong = [row for row, cell in enumerate(stripped) if len(cell) > LONGEST]
     told = (
@@ -79,7 +81,7 @@ def checked_texts(path: Path, name: str, cells: Sequence[str], lines: Array, fau
 
 
 def parts_of_table(table: Table, split: str | None, faults: Faults) -> list[OwnSequences]:
-    """A part for each split of a table, or one for all."""
+    """One part per split of a table, or one for all."""
     before = len(faults.found)
     changes = np.flatnonzero(table.sequence[1:] != table.sequence[:-1]) + 1
     starts = np.concatenate([[0], changes])
@@ -104,7 +106,7 @@ def parts_of_table(table: Table, split: str | None, faults: Faults) -> list[OwnS
 
 
 def _check_sequences(table: Table, starts: Array, faults: Faults) -> None:
-    """Each row has a sequence, and the rows of a sequence stand together."""
+    """Check that each row has a sequence, and that the rows of a sequence are contiguous."""
     nameless = np.flatnonzero(table.sequence == "")
     faults.add_some(
         table.where,
@@ -122,7 +124,7 @@ def _check_sequences(table: Table, starts: Array, faults: Faults) -> None:
         table.where,
         (
             f"'{table.where}', row {table.lines[starts[n]]}: sequence '{names[n]}' begins a second time; the "
-            f"rows of a sequence must stand together, and two sequences need two names."
+            f"rows of a sequence must be contiguous, and different sequences need different names."
             for n in again
             if names[n]
         ),
@@ -131,12 +133,12 @@ def _check_sequences(table: Table, starts: Array, faults: Faults) -> None:
 
 
 def _splits(table: Table, starts: Array, lengths: Array, split: str | None, faults: Faults) -> Array | None:
-    """The split of each sequence, where a column says it."""
+    """The split of each sequence, if there is a column for it."""
     if table.split is None:
         return None
     if split is not None:
         raise PerdureError(
-            f"'{table.where}' is the {split} split by its name, and has a column '{SPLIT}' too; drop either."
+            f"'{table.where}' is the {split} split by its name, but has a column '{SPLIT}'; use only one."
         )
     names = np.char.lower(table.split)
     wrong = np.flatnonzero(~np.isin(names, SPLITS))

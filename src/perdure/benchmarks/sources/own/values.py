@@ -1,9 +1,9 @@
-"""Values of one's own: numbers from texts, and the scale on which a network answers.
+"""Values of your own data: numbers from strings, and the scale on which a network predicts them.
 
-The likelihood of values has variance 1, so they are standardised. Whose mean and deviation count is the
-question whose outputs they are: where tasks have outputs of their own, those of each task's training
-sequences (which are there when the task is learnt); where all tasks share their outputs, those of the first
-task's, since nothing of a later task is known before it comes.
+The likelihood of values has variance 1, so they are standardised. Which mean and deviation are used depends
+on the outputs: if tasks have their own outputs, those of each task's training sequences (which are available
+when the task is learnt); if all tasks share their outputs, those of the first task, since nothing about a
+later task is known in advance.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from perdure.targets.value import Value
 
 
 def number_of(text: str) -> float | None:
-    """The finite number that a text says, or None."""
+    """The finite number that a string represents, or None."""
     try:
         number = float(text)
     except ValueError:
@@ -30,10 +30,10 @@ def number_of(text: str) -> float | None:
 
 
 def as_values(part: OwnSequences) -> OwnSequences:
-    """A part whose targets [N] or [N, outputs] are numbers [N, outputs]; texts are read."""
+    """A part whose targets [N] or [N, outputs] are numbers [N, outputs]; strings are parsed."""
     if part.classes is not None:
         raise PerdureError(
-            f"'{part.where}' lists classes, but its targets are values; drop the one or the other."
+            f"'{part.where}' lists classes, but its targets are values; remove one or the other."
         )
     if part.targets.dtype.kind == "U":
         return replace(part, targets=_read(part)[:, None])
@@ -42,7 +42,7 @@ def as_values(part: OwnSequences) -> OwnSequences:
 
 
 def _read(part: OwnSequences) -> Array:
-    """The numbers [N] that the labels of a table say."""
+    """The numbers [N] given by the labels of a table."""
     numbers = [number_of(text) for text in part.targets.tolist()]
     for sequence, number in enumerate(numbers):
         if number is None:
@@ -53,14 +53,14 @@ def _read(part: OwnSequences) -> Array:
 
 
 def standardised(tasks: Sequence[Task], *, shared: bool) -> list[Task]:
-    """The tasks with values of mean 0 and deviation 1 in training: each task's own, or the first one's."""
+    """The tasks with values of mean 0 and deviation 1 in training: each task's own, or the first task's."""
     scaled = []
     first = Value.fitted(tasks[0].train.y)
     for task in tasks:
         if shared and task.outputs != tasks[0].outputs:
             raise PerdureError(
-                f"Task '{task.name}' has {task.outputs} values a sequence, but '{tasks[0].name}' has "
-                f"{tasks[0].outputs}; tasks that share their outputs need the same."
+                f"Task '{task.name}' has {task.outputs} values per sequence, but '{tasks[0].name}' has "
+                f"{tasks[0].outputs}; tasks that share their outputs need the same number."
             )
         target = first if shared else Value.fitted(task.train.y)
         train, val, test = (_scaled(getattr(task, split), target) for split in SPLITS)
@@ -73,11 +73,11 @@ def _scaled(data: Sequences, target: Value) -> Sequences:
 
 
 def check_varied(part: OwnSequences, values: Array) -> None:
-    """Raise a helpful error where an output of the training values [N, outputs] has nothing to learn."""
+    """Raise a helpful error if an output of the training values [N, outputs] never varies."""
     for output, column in enumerate(values.T):
         seen = np.unique(column[~np.isnan(column)])
         if len(seen) < 2:
-            only = f"the value {seen[0]:g} only" if len(seen) else "no value at all"
+            only = f"only the value {seen[0]:g}" if len(seen) else "no value at all"
             raise PerdureError(
                 f"'{part.where}' has {only} for output {output} in its training sequences; at least two are "
                 f"needed."
