@@ -13,7 +13,7 @@ import torch
 from matplotlib.figure import Figure
 from torch.nn import functional
 
-from helpers import random_weights
+from helpers import CELLS, random_weights
 from perdure.analysis.catalogue import ANALYSES, find_analysis
 from perdure.analysis.opened import OpenedRun
 from perdure.analysis.subspaces import principal_angles
@@ -101,7 +101,7 @@ def test_supervised_reduction_finds_the_needed_subspace(place, ragged):
         assert found.loss[count - 1] == pytest.approx(loss, rel=1e-4)
 
 
-@pytest.mark.parametrize("cell", ["elman", "lstm", "gru"])
+@pytest.mark.parametrize("cell", CELLS)
 def test_all_columns_are_the_network_itself(cell):
     """With a complete orthonormal basis nothing is lost; tags, ragged, both directions, sub-networks."""
     network = Network(Recurrent(cell=cell, hidden=(3,), bidirectional=True), 2, (2, 2))
@@ -172,7 +172,7 @@ def test_dimensionality_per_step(runs, method):
     for task in range(3):
         network, weights = opened.running(last, task)
         x = opened.data(last)[task].test.x.float()
-        if network.architecture.cell == "elman":
+        if network.architecture.cell.name == "elman":
             h, states = torch.zeros(len(x), network.architecture.hidden[0]), []
             for step in range(7):
                 w = {name.removeprefix("recurrent.0."): value for name, value in weights.items()}
@@ -249,7 +249,7 @@ def test_importance_without_a_memory_is_a_fisher(runs):
 def test_flatness_agrees_with_the_importance_of_online_ewc(runs):
     opened = OpenedRun(*runs["online-ewc"])
     finding = look(runs, "online-ewc", "flatness", samples=None)
-    memory = opened.knowledge(2).memories["online-ewc"]
+    memory = opened.state(2).memories["online-ewc"]
     heads = [memory[f"importance.head.{task}"].double().sum() for task in range(3)]
     body = memory["importance.body"].double()
     size = len(body) + len(memory["importance.head.0"])
@@ -288,7 +288,7 @@ def test_readout_similarities(runs, method):
 
 def test_distances_of_embeddings_and_generated_weights(runs):
     opened = OpenedRun(*runs["hnet"])
-    parameters = opened.knowledge(2).parameters
+    parameters = opened.state(2).parameters
     made = [opened.running(2, task)[1] for task in range(3)]
     embeddings, weights = (look(runs, "hnet", "embeddings", of=of).rows for of in ("embeddings", "weights"))
     for k in range(3):
