@@ -19,7 +19,7 @@ from perdure.cli import main
 from perdure.config import build
 from perdure.errors import Interrupted, PerdureError
 from perdure.experiment import run
-from perdure.learning.engine import Habits
+from perdure.learning.engine import RunOptions
 from perdure.learning.evaluate import Score, evaluate, mean_score
 from perdure.networks.batch import Data
 from perdure.networks.bodies.recurrent import Recurrent
@@ -327,7 +327,7 @@ def test_a_stopped_run_of_values_ends_like_one_that_was_not(method, tmp_path):
     whole_run = run(config, tmp_path / "whole").record
     stops = iter([False] * 45 + [True])
     with pytest.raises(Interrupted):
-        run(config, tmp_path / "stopped", Habits(stop=lambda: next(stops)))
+        run(config, tmp_path / "stopped", RunOptions(stop=lambda: next(stops)))
     resumed = run(config, tmp_path / "stopped").record
     assert (resumed.accuracy, resumed.error) == (whole_run.accuracy, whole_run.error)
     assert resumed.curves == whole_run.curves
