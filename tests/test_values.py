@@ -211,7 +211,7 @@ def test_whole_numbers_are_classes_unless_it_is_said(tmp_path):
     ("given", "message"),
     [
         ((np.zeros((9, 3, 1)), np.full(9, np.inf)), r"y \[0\] is infinite"),
-        ((np.zeros((9, 3, 1)), np.full(9, 0.5)), "the value 0.5 only for output 0"),
+        ((np.zeros((9, 3, 1)), np.full(9, 0.5)), "only the value 0.5 for output 0"),
         ((np.zeros((9, 3, 1)), np.full((9, 2), [0.5, np.nan])), "output"),
         ((np.zeros((9, 3, 1)), np.random.default_rng(0).random((9, 3))), "has a number for each step of x"),
         ((np.zeros((9, 3, 1)), np.zeros((9, 2, 2))), r"they must be \[9\] or \[9, outputs\]"),
