@@ -15,13 +15,13 @@ from perdure.errors import TOO_LARGE, Interrupted, PerdureError, out_of_memory, 
 USAGE = """\
 perdure: continual learning for recurrent networks and sequential data
 
-    perdure list [pieces]                 benchmarks, methods and scales; or the pieces they are made of
+  perdure list [pieces]                 benchmarks, methods and scales; or the pieces they are made of
   perdure run BENCHMARK METHOD [...]    learn the tasks one after the other; see perdure run --help
-    perdure show [RUN]                    a run's accuracy matrix, or all runs; see perdure show --help
-    perdure reproduce NAME ... | all      a table or figure of the paper; without a name, a list of them
+  perdure show [RUN]                    a run's accuracy matrix, or all runs; see perdure show --help
+  perdure reproduce NAME ... | all      a table or figure of the paper; without a name, a list of them
   perdure analyse NAME RUN ...          the paper's analyses on any run; see perdure analyse --help
-    perdure report                        one HTML page with all runs and findings
-    perdure data list|check|build|where   data sets: what is needed, what is available, your own data
+  perdure report                        one HTML page with all runs and findings
+  perdure data list|check|build|where   data sets: what is needed, what is available, your own data
 
 Every command takes --plugin FILE, a Python file with your own pieces (docs/own-methods.md).
 

@@ -25,7 +25,7 @@ perdure data check FOLDER         check your own data: what was found, and all f
 
   --data DIR           folder of raw data (default: PERDURE_DATA, or the user's cache)
   --json               list, where and check: print JSON
-    --scale SCALE        build: as in perdure run (default: laptop); also takes --benchmark.NAME VALUE
+  --scale SCALE        build: as in perdure run (default: laptop); also takes --benchmark.NAME VALUE
   --benchmark.NAME VALUE   check: options of the benchmark arrays, such as --benchmark.kind tags
 """
 
