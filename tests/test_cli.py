@@ -282,7 +282,7 @@ def test_signals_stop_cleanly_and_the_run_goes_on_later(number, code, workers, c
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == code, err
-    assert "continues where it was" in err
+    assert "continues where it stopped" in err
     finished = sum("record.json" in names for _, _, names in os.walk("runs"))
     assert finished <= 2  # the signal stops what is running and what waits
     assert "Traceback" not in err
