@@ -211,7 +211,10 @@ CASES = {
     "a name that climbs out": (zipped({"../x.npy": npy(np.zeros((3, 2)))}), ["'../x.npy'", "points outside"]),
     "an absolute name": (zipped({"/x.npy": npy(np.zeros((3, 2)))}), ["'/x.npy'", "points outside"]),
     "a zip bomb": (zipped({"x.npy": bytes(2**24)}), ["task.npz'", "compression ratio"]),
-    "no array": (zipped({"x.npy": npy(np.zeros((20, 4, 2))), "y.txt": "0 1 0 1"}), ["'y.txt' is not an array"]),
+    "no array": (
+        zipped({"x.npy": npy(np.zeros((20, 4, 2))), "y.txt": "0 1 0 1"}),
+        ["'y.txt' is not an array"],
+    ),
     "Python objects": (arrays(y=np.array([{}] * 20, dtype=object)), ["task.npz'", "never unpickled"]),
     "a ragged object array": (
         arrays(x=np.array([np.zeros((n, 2)) for n in range(1, 21)] + [None], dtype=object)[:-1]),
