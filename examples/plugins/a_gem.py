@@ -37,6 +37,4 @@ class AGEMTerm(Term):
         return keep_random(self.memory, end, self.options.size, self.context)
 
 
-a_gem = Method(
-    "a-gem", "gradients that would increase the loss on old samples are projected", rehearsal="a-gem"
-)
+a_gem = Method("a-gem", "gradients that would raise the loss on old samples are projected", rehearsal="a-gem")

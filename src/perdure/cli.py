@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _command(name: str, words: list[str]) -> int:
-    """Call the command's module, which is imported only now."""
+    """Hand over to the command's module, which is imported only now."""
     if name not in COMMANDS:
         raise unknown("command", name, COMMANDS)
     from perdure.commands.arguments import load_plugins

@@ -126,7 +126,7 @@ def register(*things: type[Piece] | Method) -> None:
         except (OSError, TypeError):
             raise PerdureError(
                 f"The source text of '{getattr(thing, '__name__', thing)}' cannot be read, so its "
-                f"results could not be told apart from another version's; define it in a file or a notebook cell."
+                f"results could not be told from another version's; define it in a file or a notebook cell."
             ) from None
         module = thing.__module__ if isinstance(thing, type) else "a method"
         _add(thing, Origin(module, _digest(text.encode())))

@@ -1,7 +1,7 @@
 """The order in which a pen visits points: nearest-neighbour tours, the best of several.
 
-A tour always continues to a nearest point that it has not visited; ties are broken at random. The best of TOURS
-tours is the one that would be shortest if it returned to its start.
+A tour always continues to a nearest point that it has not visited; ties are broken at random. The best of
+TOURS tours is the one that would be shortest if it returned to its start.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class Way(NamedTuple):
 
     @property
     def addresses(self) -> tuple[int, int, int]:
-        """Number of steps, and the addresses of both arrays."""
+        """Number of steps, and where both arrays lie."""
         return self.steps, self.sizes.ctypes.data, self.moves.ctypes.data
 
 

@@ -61,7 +61,7 @@ def _asked() -> str:
 
 
 def function(name: str, tensor: torch.Tensor) -> Function | None:
-    """A function of the library for tensors like this one; None if Python's sweeps are to be used."""
+    """A function of the library for tensors like this one; None where Python's sweeps are to run."""
     if tensor.device.type != "cpu" or tensor.dtype not in PRECISION:
         return None
     level, _ = _chosen(_asked())

@@ -61,7 +61,7 @@ def recurrent_gradient(delta: Tensor, states: Tensor, sweep: Sweep) -> Tensor | 
 
 @lru_cache(maxsize=1024)
 def _one_step(rows: int) -> Way:
-    """A single move in which every row continues from the row of the same index."""
+    """A single move in which every row goes on from the row of the same number."""
     return Way(1, np.array([rows]), np.array([[0, 0, rows]]), rows)
 
 
