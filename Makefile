@@ -9,7 +9,7 @@ help:
 	@echo "make demo    set up, run Table 1 of the paper with one seed, write a report (13 minutes on 2 cores)"
 	@echo "make test    set up, check style and types, run all tests"
 	@echo "make bench   set up, measure speed as ratios (one thread, a quiet machine)"
-	@echo "make results set up, make docs/report.html anew: Table 1 with five seeds, six items with one (two hours)"
+	@echo "make results set up, create docs/report.html again: Table 1 with five seeds, six items with one (two hours)"
 	@echo "make strokes MNIST=DIR   set up, make the pen strokes from MNIST's files and compare them with ours"
 	@echo "make clean   remove the virtual environment and caches (records in runs/ stay)"
 
@@ -46,7 +46,7 @@ results: $(VENV)/ready
 	$(BIN)/perdure reproduce table-2 transfer single-head flatness intuition theory --scale laptop --seeds 1
 	$(BIN)/perdure report --out docs/report.html
 
-# A tool outside the package: the file of pen strokes, made again from the four files of MNIST.
+# A tool outside the package: creates the file of pen strokes again from the four files of MNIST.
 strokes: $(VENV)/ready
 	@test -n "$(MNIST)" || { echo "Name the folder of MNIST's four files: make strokes MNIST=DIR"; exit 2; }
 	PYTHONPATH=tools $(BIN)/python -m strokes "$(MNIST)"

@@ -1,7 +1,7 @@
 """Compile the C sweeps while perdure is being installed.
 
-With the machine's compiler if it has one, else with the one in the package ziglang, which is asked for
-only then. If neither can be had, perdure is installed without the library and its Python sweeps do the work.
+Uses the machine's compiler if it has one, otherwise the one in the package ziglang, which is required only
+then. If neither is available, perdure is installed without the library and uses its Python sweeps.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ZIG_SYSTEMS = {"linux", "darwin", "win32"}
 ZIG_MACHINES = {"x86_64", "amd64", "aarch64", "arm64"}
-"""Where the registry has ziglang: asking for it elsewhere would end the installation."""
+"""Platforms for which the registry has ziglang: requiring it elsewhere would abort the installation."""
 
 
 class CustomBuildHook(BuildHookInterface[Any]):
     """Adds the library, and the platform's tag, to a wheel or an editable installation."""
 
     def dependencies(self) -> list[str]:
-        """A compiler from the registry where the machine has none."""
+        """A compiler from the registry if the machine has none."""
         if self._builder().compiler() is not None or not _zig_exists():
             return []
         return ["ziglang"]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile beside the sources, where an editable installation looks as well."""
+        """Compile next to the sources, where an editable installation looks as well."""
         del version
         builder = self._builder()
         try:
@@ -40,10 +40,10 @@ class CustomBuildHook(BuildHookInterface[Any]):
             builder.compile_library(command)
         except (RuntimeError, OSError) as error:
             self.app.display_warning(f"perdure: installed without native kernels, which is slower: {error}")
-            builder.LIBRARY.unlink(missing_ok=True)  # a library from before may not fit these sources
+            builder.LIBRARY.unlink(missing_ok=True)  # an older library may not fit these sources
             return
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{_platform_tag()}"  # the library knows nothing of Python's version
+        build_data["tag"] = f"py3-none-{_platform_tag()}"  # the library does not depend on Python's version
         build_data["artifacts"].append(str(builder.LIBRARY.relative_to(self.root)))
 
     def _builder(self) -> ModuleType:

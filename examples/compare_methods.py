@@ -1,4 +1,4 @@
-"""Three methods on a small Permuted Copy Task from Python, and what they keep of the first task."""
+"""Three methods on a small Permuted Copy Task from Python, and how well they retain the first task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Fisher information of a network of one's own, on sequences of different lengths."""
+"""The Fisher information of your own network, on sequences of different lengths."""
 
 from __future__ import annotations
 

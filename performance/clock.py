@@ -14,8 +14,8 @@ Job = Callable[[], object]
 def seconds(jobs: dict[str, Job], rounds: int = 15) -> dict[str, float]:
     """Median seconds of each job; jobs take turns, so that a slow moment hits all of them.
 
-    In its turn a job runs twice and the second time counts: in a training loop, too, what runs before an
-    iteration is the same iteration, not another method that emptied the cache.
+    In its turn a job runs twice and the second run counts: in a training loop, too, an iteration follows the
+    same iteration, not another method that emptied the cache.
     """
     torch.set_num_threads(1)
     times: dict[str, list[float]] = {name: [] for name in jobs}
@@ -30,7 +30,7 @@ def seconds(jobs: dict[str, Job], rounds: int = 15) -> dict[str, float]:
 
 
 def line(what: str, ratio: float, bound: float, *, at_least: bool = False) -> bool:
-    """Print a ratio beside the bound that it should keep; returns whether it does."""
+    """Print a ratio and its bound; returns whether it is within the bound."""
     kept = ratio >= bound if at_least else ratio <= bound
     word = "at least" if at_least else "at most"
     print(f"{'ok ' if kept else 'NO '} {what:<68} {ratio:6.2f}  ({word} {bound})", flush=True)

@@ -56,7 +56,7 @@ def data_of(case: Case, samples: int) -> Sequences:
 
 
 def loop(case: Case) -> Job:
-    """Sample by sample, as every other toolkit that is right does it."""
+    """Sample by sample, as every other correct toolkit does it."""
     module = {"elman": nn.RNN, "lstm": nn.LSTM}[case.cell](case.inputs, case.units, batch_first=True)
     layers = nn.ModuleList([module, nn.Linear(case.units, case.outputs)])
     if case.cell == "elman":

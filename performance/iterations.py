@@ -115,13 +115,13 @@ def by_hand(case: Case, data: Sequences) -> Job:
 
 
 def peak() -> float:
-    """Floating-point operations a second of a large matrix product, by torch, one thread."""
+    """Floating-point operations per second of a large matrix product in torch, with one thread."""
     one, other = torch.rand(1024, 1024), torch.rand(1024, 1024)
     return 2 * 1024**3 / min(seconds({"product": lambda: one @ other}, rounds=9).values())
 
 
 def report() -> list[bool]:
-    """Print all ratios; returns which of them keep their bounds."""
+    """Print all ratios; returns which of them are within their bounds."""
     kept = []
     fastest = peak()
     print(f"kernels: {describe()}; a product of 1024 x 1024: {fastest / 1e9:.0f} GFLOP/s")

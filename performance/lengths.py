@@ -21,7 +21,7 @@ LONGEST = 117
 
 
 def padded(sequences: Sequences) -> Sequences:
-    """The same with zeros up to the longest digit, which are read like any step."""
+    """The same with zeros up to the longest digit, read like any other step."""
     count, steps, features = sequences.x.shape
     x = np.zeros((count, LONGEST, features), dtype=sequences.x.dtype)
     x[:, :steps] = sequences.x
@@ -48,7 +48,7 @@ def iteration(change: Callable[[Sequences], Sequences]) -> Job:
 
 
 def report() -> list[bool]:
-    """Print the ratio; returns whether it keeps its bound."""
+    """Print the ratio; returns whether it is within its bound."""
     times = seconds({"real": iteration(lambda same: same), "padded": iteration(padded)}, rounds=10)
     print(f"Stroke MNIST, an iteration with real lengths: {1e3 * times['real']:.0f} ms")
     ratio = times["real"] / times["padded"]

@@ -93,7 +93,7 @@ def regulariser(tasks: int) -> Job:
 
 
 def report() -> list[bool]:
-    """Print all ratios; returns which of them keep their bounds."""
+    """Print all ratios; returns which of them are within their bounds."""
     never = {"training.validate_every": 10**9, "training.iterations": 10**6}
     times = seconds(
         {

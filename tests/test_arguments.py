@@ -112,11 +112,11 @@ def test_on_off_options_are_those_of_configs():
 
 @pytest.mark.parametrize("text", ["", "  "])
 def test_empty_names_of_folders_are_refused(text):
-    with pytest.raises(PerdureError, match="--runs needs a name"):
+    with pytest.raises(PerdureError, match="--runs needs a path"):
         runs_folder({"runs": text})
     assert path_option({}, "plot") is None
 
 
 def test_words_too_many_are_named():
-    with pytest.raises(PerdureError, match="'x' is one word too many for perdure list"):
+    with pytest.raises(PerdureError, match="'x' is one argument too many for perdure list"):
         check_count(parse(["x"]), 0, "perdure list")

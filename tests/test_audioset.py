@@ -640,7 +640,7 @@ def test_stored_samples_stay_bytes_and_are_scaled_when_read(here):
         ({"scaling": (np.zeros(2), np.array([1, np.inf]))}, "factor must be 2 finite numbers"),
         (
             {"scaling": (np.zeros(2), np.ones(2)), "x": np.zeros((4, 3), int), "table": np.ones((5, 2))},
-            "row numbers",
+            "row indices",
         ),
     ],
 )

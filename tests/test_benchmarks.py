@@ -159,7 +159,7 @@ def _task(**changes):
         ({"target": Value(), "y": np.zeros(4)}, r"must have shape \(4, 2\)"),
         ({"target": Value(), "y": np.zeros((4, 2), int)}, "floating-point"),
         ({"target": Value(), "y": np.full((4, 2), np.inf)}, "finite"),
-        ({"target": Value((0.0,), (1.0,)), "y": np.zeros((4, 2))}, "one for each output"),
+        ({"target": Value((0.0,), (1.0,)), "y": np.zeros((4, 2))}, "one per output"),
     ],
 )
 def test_faulty_tasks_are_named(changes, message):

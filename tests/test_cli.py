@@ -178,11 +178,11 @@ def test_help_needs_no_torch():
         (["show"], "No finished runs"),
         (["show", "a", "b"], "one run"),
         (["show", "--fun"], "Unknown option"),
-        (["show", "--runs", ""], "--runs needs a name"),
-        (["run", "permuted-copy", "si", "--runs", ""], "--runs needs a name"),
-        (["run", "permuted-copy", "si", "--plot="], "--plot needs a name"),
-        (["run", "permuted-copy", "si", "--data", ""], "--data needs a name"),
-        (["list", "x"], "'x' is one word too many"),
+        (["show", "--runs", ""], "--runs needs a path"),
+        (["run", "permuted-copy", "si", "--runs", ""], "--runs needs a path"),
+        (["run", "permuted-copy", "si", "--plot="], "--plot needs a path"),
+        (["run", "permuted-copy", "si", "--data", ""], "--data needs a path"),
+        (["list", "x"], "'x' is one argument too many"),
         (["reproduce", "all", "x"], "Unknown item"),
         (["reproduce", "all", "table-1"], "leave out either it or 'table-1'"),
     ],
@@ -282,7 +282,7 @@ def test_signals_stop_cleanly_and_the_run_goes_on_later(number, code, workers, c
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == code, err
-    assert "continues where it was" in err
+    assert "continues where it stopped" in err
     finished = sum("record.json" in names for _, _, names in os.walk("runs"))
     assert finished <= 2  # the signal stops what is running and what waits
     assert "Traceback" not in err

@@ -164,7 +164,7 @@ def test_hashes_differ_where_configs_do():
         ("from-scratch+si", "nothing to protect"),
         ("multitask+si", "no old task"),
         ("multitask+hnet", "no old task"),
-        ("hnet+online-ewc", "a hypernetwork makes them"),
+        ("hnet+online-ewc", "a hypernetwork generates them"),
         ("", "Unknown method"),
         ("si+", "Unknown method ''"),
     ],

@@ -411,7 +411,7 @@ def test_a_kind_that_does_not_fit_is_refused(kind, tmp_path, capsys):
         (["data", "build", "copy", "--from", "mine"], "Unknown option '--from'"),
         (["data", "build", "copy", "--network.hidden", "3"], "Unknown option"),
         (["data", "list", "--data", "nowhere"], "'nowhere'"),
-        (["data", "list", "mine"], "one word too many"),
+        (["data", "list", "mine"], "one argument too many"),
     ],
 )
 def test_mistakes_of_the_command_line(words, message, tmp_path, capsys, monkeypatch):

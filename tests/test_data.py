@@ -121,7 +121,7 @@ def test_check_tells_what_was_written(tmp_path, capsys):
     for words in ("Targets: label; 1 features", "No faults", "--benchmark.folder mine", "5*", "a: 4, b: 4"):
         assert words in out
     assert out.index("two") < out.index("one")
-    assert "Features reach" not in out
+    assert "Features range" not in out
 
 
 def test_build_shows_the_tasks_of_any_benchmark(tmp_path, capsys):

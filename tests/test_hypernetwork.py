@@ -340,7 +340,7 @@ def test_spectral_normalisation_divides_by_the_largest_singular_value():
 
 
 def test_meaningless_combinations_are_refused():
-    with pytest.raises(PerdureError, match="hypernetwork makes"):
+    with pytest.raises(PerdureError, match="hypernetwork generates"):
         outcome("hnet+online-ewc", **SMALL_HNET)
     with pytest.raises(PerdureError, match="separate heads"):
         outcome("hnet", **(SMALL_HNET | {"weights.heads": "separate", "network.heads": "single"}))

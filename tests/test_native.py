@@ -337,7 +337,7 @@ def test_a_level_that_the_processor_lacks_is_refused(monkeypatch):
         monkeypatch.delenv(VARIABLE, raising=False)
         assert describe() == "native baseline"
         monkeypatch.setenv(VARIABLE, "avx2")
-        with pytest.raises(PerdureError, match="this processor has no avx2; its best is baseline"):
+        with pytest.raises(PerdureError, match="this processor does not support avx2; its best is baseline"):
             describe()
     finally:
         library._chosen.cache_clear()

@@ -257,7 +257,7 @@ def test_counts_of_generative_replay_are_the_originals():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("coresets+rtf", "two ways to rehearse"),
+        ("coresets+rtf", "two kinds of rehearsal"),
         ("masking+coresets", "sub-network"),
         ("from-scratch+coresets", "nothing to protect"),
         ("multitask+coresets", "no old task"),

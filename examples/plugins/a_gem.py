@@ -7,11 +7,11 @@ from perdure.rehearsal.samples import keep_random, loss_on_stored, stored_data, 
 
 
 class AGEM(Rehearsal):
-    """A gradient that would raise the loss on stored samples is projected."""
+    """Projects gradients that would increase the loss on stored samples."""
 
     name, rehearses = "a-gem", False
     size: int = 50
-    """Samples that are kept of each task."""
+    """Samples stored per task."""
     stored = staticmethod(stored_samples)
 
     def begin(self, memory, context):

@@ -8,7 +8,7 @@ from perdure.penalties.importance import Anchored, remember
 
 
 class MAS(Penalty):
-    """Weights to which the length of the answers is sensitive are held back."""
+    """Holds back weights to which the norm of the outputs is sensitive."""
 
     strength: float = 1.0
     """lambda of the penalty lambda sum Omega (psi - anchor)^2."""
@@ -37,4 +37,4 @@ class MASTerm(Term):
         return memory
 
 
-mas = Method("mas", "weights to which the answers are sensitive are held back", penalties=("mas",))
+mas = Method("mas", "weights to which the outputs are sensitive are held back", penalties=("mas",))

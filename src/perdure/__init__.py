@@ -1,14 +1,14 @@
 """Perdure: continual learning for recurrent networks and sequential data.
 
-The public names, imported when they are first used (torch takes a second to load):
+The public names, imported at first use (torch takes a second to load):
 
 - `build(benchmark, method, scale=..., seed=...)` makes a config; `run(config)` runs it, `run_many` several;
-- `records(folder)` are the records of all finished runs, `.to_frame()` makes a pandas.DataFrame of them;
+- `records(folder)` returns the records of all finished runs, `.to_frame()` a pandas.DataFrame of them;
 - `Recurrent`, `Network`, `initialise` and `fisher` work on any sequences;
 - `Sequences`, `Task` and the targets `Bits`, `Label`, `Tags` and `Value` describe data; `tasks_from` and
-  `save_tasks` bring one's own;
+  `save_tasks` make tasks of your own data;
 - `Penalty`, `Rehearsal`, `Term`, `Step`, `WeightSource`, `Cell`, `Architecture`, `Benchmark` and `Method` are
-  what pieces of one's own are made of; `register` and `load_plugin` make them known.
+  the base classes of your own pieces; `register` and `load_plugin` make them known.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The command line: thin, lazy, and plain about mistakes.
+"""The command line: thin, lazy, and clear about mistakes.
 
-Sections and fields of the config are its options, so a new piece has options without an edit here.
+Its options are the sections and fields of the config, so new pieces get options without a change here.
 torch takes seconds to import; nothing here imports it before it is needed.
 """
 
@@ -15,15 +15,15 @@ from perdure.errors import TOO_LARGE, Interrupted, PerdureError, out_of_memory, 
 USAGE = """\
 perdure: continual learning for recurrent networks and sequential data
 
-  perdure list [pieces]                 what there is: benchmarks, methods, scales; and what they are made of
+  perdure list [pieces]                 benchmarks, methods and scales; or the pieces they are made of
   perdure run BENCHMARK METHOD [...]    learn the tasks one after the other; see perdure run --help
   perdure show [RUN]                    a run's accuracy matrix, or all runs; see perdure show --help
-  perdure reproduce NAME ... | all      a table or figure of the paper; without a name, the list of them
+  perdure reproduce NAME ... | all      a table or figure of the paper; without a name, a list of them
   perdure analyse NAME RUN ...          the paper's analyses on any run; see perdure analyse --help
-  perdure report                        one HTML page of all runs and findings
-  perdure data list|check|build|where   data sets: what is needed, what is there, one's own data
+  perdure report                        one HTML page with all runs and findings
+  perdure data list|check|build|where   data sets: what is needed, what is available, your own data
 
-Every command takes --plugin FILE, a Python file with pieces of your own (docs/own-methods.md).
+Every command takes --plugin FILE, a Python file with your own pieces (docs/own-methods.md).
 
 Try: perdure run permuted-copy fine-tuning
 """
@@ -37,7 +37,7 @@ COMMANDS = {
     "analyse": "analysing",
     "data": "data",
 }
-"""By name the module of `perdure.commands`, and the function of the same name in it."""
+"""The modules of `perdure.commands` by name; each has a function of the same name."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(f"perdure: {TOO_LARGE}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # the reader of our output went away, as `head` does
+    except BrokenPipeError:  # the reader of our output has closed it, as `head` does
         sys.stderr.close()
         return 0
 

@@ -1,7 +1,7 @@
-"""The whole description of a run: frozen, validated, hashable, and how it is built from what is given.
+"""The complete description of a run: frozen, validated, hashable; and how it is built from given values.
 
-A config is sections (benchmark, network, weights, penalties, rehearsal, training) and a seed. An option whose
-value is itself a piece, such as network.cell, has a section of its own for that piece's options.
+A config has sections (benchmark, network, weights, penalties, rehearsal, training) and a seed. An option
+whose value is itself a piece, such as network.cell, has a separate section for that piece's options.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from perdure.rehearsal.rehearsal import Rehearsal
 from perdure.weights.source import WeightSource
 
 REVISION = 3
-"""Raised when the same config begins to give other numbers, so that old records are not taken for new.
+"""Increased when the same config would give different numbers, so that old records are not mistaken for new.
 
-Where one piece alone does, its own `revision` is raised, and records without it stay good."""
+If only one piece changes, its own `revision` is increased, and records without it stay valid."""
 
 ALWAYS = ("orthogonal",)
 """Penalties that every method may use."""
 
 BODY = "network.body"
-"""The option that chooses the kind of a network's body."""
+"""The option that selects the kind of a network's body."""
 
 CHOOSING = (BODY, "network.cell", "rehearsal.cell")
-"""Options whose values are pieces, and so decide which other options there are."""
+"""Options whose values are pieces, and which therefore determine what other options there are."""
 
 Values = dict[str, Any]
 """Option values by dotted name, such as training.iterations."""
@@ -71,7 +71,7 @@ class Config:
 
     @property
     def pieces(self) -> list[Piece]:
-        """All pieces that take part."""
+        """All pieces involved."""
         found: list[Piece] = [self.benchmark, self.network, self.weights, *self.penalties.values()]
         found += [] if self.rehearsal is None else [self.rehearsal]
         return found + [inner for piece in found for _, inner in piece if isinstance(inner, Piece)]
@@ -95,20 +95,20 @@ class Config:
 
     @cached_property
     def _plugins(self) -> dict[str, str]:
-        """Name and content digest of every plugin that a piece of this config came from."""
+        """Name and content digest of every plugin that a piece of this config comes from."""
         found = [origin(type(piece)) for piece in self.pieces]
         return dict(sorted((source.name, source.digest) for source in found if source is not None))
 
     @cached_property
     def hash(self) -> str:
-        """16 hexadecimal digits that stand for this config."""
+        """16 hexadecimal digits that identify this config."""
         text = json.dumps(self.json, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class MethodComposition:
-    """The pieces of a method as classes, for judging whether they make sense together."""
+    """The pieces of a method as classes, to decide whether they can be combined."""
 
     name: str
     weights: type[Piece]
@@ -117,13 +117,13 @@ class MethodComposition:
 
 
 def sections(benchmark: str, method: str, given: Mapping[str, Any] | None = None) -> Sections:
-    """The option classes of a run. Values that choose pieces, such as network.cell, may be given."""
+    """The option classes of a run. Values that select pieces, such as network.cell, may be given."""
     chosen = tuple((name, _name_of(value)) for name, value in (given or {}).items() if name in CHOOSING)
     return dict(_sections(benchmark, canonical(method, methods()), chosen, OUTSIDE.changes))
 
 
 def _name_of(value: object) -> str:
-    """The name of a piece that is given by its name, with options, or as it is."""
+    """The name of a piece given by its name, with options, or as it is."""
     if isinstance(value, Mapping):
         return str(value.get("name"))
     return value.name if isinstance(value, Piece) else str(value)
@@ -131,7 +131,7 @@ def _name_of(value: object) -> str:
 
 @lru_cache(maxsize=1024)
 def _sections(benchmark: str, method: str, given: tuple[tuple[str, str], ...], changes: int) -> Sections:
-    """As `sections`; what is registered later makes it look again."""
+    """As `sections`; `changes` invalidates the cache when something is registered later."""
     del changes
     parts, chosen = compose(method, methods()), dict(given)
     found: Sections = {
@@ -154,7 +154,7 @@ def _sections(benchmark: str, method: str, given: tuple[tuple[str, str], ...], c
 
 
 def _chosen_class(kind: str, option: str, name: str) -> type[Piece]:
-    """The class that an option names; a fault names the option too."""
+    """The class named by an option; errors name the option too."""
     try:
         return find(kind, name)
     except PerdureError as error:
@@ -162,7 +162,7 @@ def _chosen_class(kind: str, option: str, name: str) -> type[Piece]:
 
 
 def _check_combination(method: Method, found: Sections) -> None:
-    """Let every piece say whether it has a meaning among the others."""
+    """Let every piece check whether it can be combined with the others."""
     weights = found["weights"]
     assert issubclass(weights, Piece)
     named = {f"penalties.{name}" for name in method.penalties} | {"rehearsal"}
@@ -173,19 +173,19 @@ def _check_combination(method: Method, found: Sections) -> None:
     for kind in (weights, *companions.values()):
         reason = kind.refusal(composition)
         if reason is not None:
-            raise PerdureError(f"Method '{method.name}' has no meaning: {reason}.")
+            raise PerdureError(f"Method '{method.name}' is not possible: {reason}.")
 
 
 def build(benchmark: str, method: str, *, scale: str = "laptop", seed: int = 0, **given: Any) -> Config:
     """A config from the presets of a scale and given values.
 
-    Values are written as on the command line, with `__` or in a mapping for the dots:
+    Values are written as on the command line, with `__` for the dots, or in a mapping:
     `build("permuted-copy", "si", training__iterations=500)` or `**{"training.iterations": 500}`.
     """
     if scale not in SCALES:
         raise unknown("scale", scale, SCALES)
     if not isinstance(seed, int) or seed < 0:
-        raise PerdureError(f"seed: must be a whole number, at least 0 (given: {seed!r}).")
+        raise PerdureError(f"seed: must be an integer of at least 0 (given: {seed!r}).")
     values: Values = {name.replace("__", "."): value for name, value in given.items()}
     method = canonical(method, methods())
     return _assembled(benchmark, method, seed, preset(benchmark, method, scale, values) | values)
@@ -197,7 +197,7 @@ def _assembled(benchmark: str, method: str, seed: int, values: Values) -> Config
     parts: dict[str, Values] = {section: {} for section in kinds}
     for name, value in values.items():
         section, _, field = name.rpartition(".")
-        if name in kinds and not isinstance(value, str):  # a piece with its options, as JSON has it
+        if name in kinds and not isinstance(value, str):  # a piece with its options, as in JSON
             options = dict(value) if isinstance(value, (Mapping, Piece)) else {}
             parts[name] |= {key: each for key, each in options.items() if key != "name"}
         elif name != BODY and name not in kinds:
@@ -219,7 +219,7 @@ def _assembled(benchmark: str, method: str, seed: int, values: Values) -> Config
 
 
 def every_option() -> Iterator[tuple[str, FieldInfo]]:
-    """Dotted name and field of every option that any benchmark or method has."""
+    """Dotted name and field of every option of any benchmark or method."""
     single = {"benchmarks": "benchmark", "bodies": "network", "weights": "weights", "rehearsal": "rehearsal"}
     kinds: list[tuple[str, type[Options]]] = [("training", Training)]
     kinds += [(section, kind) for folder, section in single.items() for kind in pieces(folder).values()]
@@ -238,12 +238,12 @@ def option_names(kinds: Mapping[str, type[Options]]) -> list[str]:
 
 
 def from_json(data: Mapping[str, Any]) -> Config:
-    """The config that `Config.json` wrote."""
+    """The config written by `Config.json`."""
     missing = [
         name for name in data.get("plugins", {}) if name not in {o.name for o in OUTSIDE.origins.values()}
     ]
     if missing:
-        raise PerdureError(f"This config uses the plugin '{missing[0]}'; name it with --plugin FILE.")
+        raise PerdureError(f"This config uses the plugin '{missing[0]}'; load it with --plugin FILE.")
     flat: dict[str, Values] = {
         **{section: data[section] for section in ("benchmark", "network", "weights", "training")},
         "rehearsal": data["rehearsal"] or {},
@@ -258,18 +258,18 @@ def from_json(data: Mapping[str, Any]) -> Config:
     config = _assembled(data["benchmark"]["name"], data["method"], data["seed"], given)
     if data["revision"] != config.json["revision"]:
         raise PerdureError(
-            f"This config is of revision {data['revision']}, this version writes {config.json['revision']}; "
+            f"This config has revision {data['revision']}, but this version has {config.json['revision']}; "
             f"run it again."
         )
     if data.get("plugins", {}) != config.json.get("plugins", {}):
-        raise PerdureError("A plugin of this config has changed since; run it again.")
+        raise PerdureError("A plugin of this config has changed; run it again.")
     return config
 
 
 def preset(benchmark: str, method: str, scale: str, given: Values) -> Values:
-    """Values for a scale: those for all methods, then for each part of the method's name, then the whole.
+    """Values for a scale: those for all methods, then for each part of the method's name, then for the whole.
 
-    A `variant` of a preset counts only where the options that it names have the values it names.
+    A `variant` of a preset applies only if the options it names have the values it names.
     """
     result: Values = {}
     for layer in flat_presets(benchmark, method, scale):
@@ -283,7 +283,7 @@ def preset(benchmark: str, method: str, scale: str, given: Values) -> Values:
 
 
 def _typed(kinds: Mapping[str, type[Options]], name: str, value: object) -> object:
-    """A value, perhaps still text from the command line, as its option understands it."""
+    """A value, possibly still a string from the command line, converted to its option's type."""
     if name in CHOOSING:
         return _name_of(value)
     section, _, field = name.rpartition(".")
@@ -292,12 +292,12 @@ def _typed(kinds: Mapping[str, type[Options]], name: str, value: object) -> obje
     try:
         return _adapter(kinds[section], field).validate_python(value)
     except ValidationError:
-        return value  # it will be refused, with a sentence, when the config is built
+        return value  # building the config will reject it with a helpful error
 
 
 @lru_cache(maxsize=1024)
 def _adapter(kind: type[Options], field: str) -> TypeAdapter[Any]:
-    """What reads the text of one option."""
+    """The parser of one option's text."""
     option = kind.model_fields[field]
     annotated: Any = Annotated[option.annotation, option]  # with its validators, which read 64,32 as sizes
     return TypeAdapter(annotated)

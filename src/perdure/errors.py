@@ -1,4 +1,4 @@
-"""Errors that a person can act on."""
+"""Errors that users can act on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 class PerdureError(Exception):
     """One sentence that says what is wrong, where, and what would be right.
 
-    The command line prints it without a traceback and ends with exit code 2.
+    The command line prints it without a traceback and exits with code 2.
     """
 
 
@@ -17,11 +17,11 @@ class Interrupted(PerdureError):
     """The run was asked to stop; its checkpoint is on disk."""
 
     code = 2
-    """Exit code; Ctrl-C has 130."""
+    """Exit code; 130 for Ctrl-C."""
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out: Python's, numpy's or torch's."""
+    """Whether an error means that memory ran out: Python's, numpy's or torch's."""
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "allocat" in str(error))
 
 
@@ -35,5 +35,5 @@ def unknown(what: str, given: str, known: Iterable[str]) -> PerdureError:
     if near:
         hint = f"did you mean '{near[0]}'?"
     else:
-        hint = f"known are: {', '.join(names)}." if names else "none is known here."
+        hint = f"known are: {', '.join(names)}." if names else "there are none here."
     return PerdureError(f"Unknown {what} '{given}': {hint}")

@@ -1,8 +1,8 @@
 """run_many(configs): many runs, in this process or through any `concurrent.futures.Executor`.
 
-What crosses a process border is one plain function and plain JSON data, so that a pool of local processes,
-Dask or a batch system can stand behind it. While runs are under way, they and their caller share a folder,
-the mailbox: each run appends its news to a file there; a file called stop asks all to save and stop.
+Only one plain function and plain JSON data cross process boundaries, so a pool of local processes, Dask or a
+batch system can be used. While runs are in progress, they and their caller share a folder, the mailbox: each
+run appends its news to a file there, and a file called stop asks all runs to save and stop.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from perdure.registry import load_plugin, loaded_plugins
 from perdure.storage.store import to_record
 
 Watcher = Callable[[int, News], None]
-"""Told the number of the run, as its config has it in the list, and its news."""
+"""Called with the index of the run's config in the list, and its news."""
 
 Order = Mapping[str, Any]
-"""What a worker is told, as plain JSON data."""
+"""What a worker receives, as plain JSON data."""
 
 LOOK = 0.2
-"""Seconds between looks at the mailbox."""
-CONTINUES = "the same command continues where it was."
+"""Seconds between checks of the mailbox."""
+CONTINUES = "the same command continues where it stopped."
 
 
 def nobody(number: int, news: News) -> None:
-    """Nobody watches."""
+    """Ignore news."""
 
 
 def run_many(
@@ -56,15 +56,15 @@ def run_many(
     watch: Watcher = nobody,
     executor: Executor | None = None,
 ) -> list[RunResult]:
-    """Run configs, several at once if there are workers; the results have the order of the configs.
+    """Run configs, several at once if there are workers; results are in the order of the configs.
 
-    A config that is given twice is run once. If a run fails, or its process dies, the others save themselves
-    and stop, and one sentence says why; called again, all go on where they were. Another `executor` than the
-    pool of local processes needs workers that see the folder `runs`.
+    A config that is given twice is run once. If a run fails, or its process dies, the others save their state
+    and stop, and one error says why; called again, all continue where they stopped. An `executor` other than
+    the pool of local processes needs workers that can see the folder `runs`.
     """
     options, runs = options or RunOptions(), Path(runs)
     if workers < 1:
-        raise PerdureError(f"workers: must be a whole number of at least 1 (given: {workers!r}).")
+        raise PerdureError(f"workers: must be an integer of at least 1 (given: {workers!r}).")
     unique = list({config.hash: config for config in configs}.values())
     places = {config.hash: [n for n, c in enumerate(configs) if c.hash == config.hash] for config in unique}
 
@@ -109,8 +109,8 @@ def _through(
     watch: Watcher,
     function: Callable[[Order], dict[str, Any]],
 ) -> list[RunResult]:
-    """Submit all, pass their news on, and wait for all of them, whatever happens."""
-    # Workers of this machine see its temporary folder; others see what they write to.
+    """Submit all, pass on their news, and wait for all of them, whatever happens."""
+    # Local workers can see the temporary folder; others can see the folder they write to.
     place = None if function is _local_work else runs
     with tempfile.TemporaryDirectory(prefix=".mailbox-", dir=place) as folder:
         mailbox = Mailbox(Path(folder))
@@ -130,8 +130,8 @@ def _through(
                     watch(jobs[job], results[jobs[job]])
                 except PerdureError as fault:
                     faults.append(fault)
-                    mailbox.stop()  # what the others have done is saved
-        except BaseException:  # Ctrl-C above all: nobody is left behind
+                    mailbox.stop()  # the others save what they have done
+        except BaseException:  # in particular Ctrl-C: no worker is left behind
             mailbox.stop()
             wait(jobs)
             raise
@@ -143,7 +143,7 @@ def _through(
 def _ended(
     jobs: Mapping[Future[dict[str, Any]], int], mailbox: Mailbox, options: RunOptions, watch: Watcher
 ) -> Iterator[Future[dict[str, Any]]]:
-    """The jobs as they end; meanwhile news is passed on, and a wish to stop."""
+    """The jobs as they end; meanwhile, pass on news, and requests to stop."""
     pending = set(jobs)
     while pending:
         ended, pending = wait(pending, timeout=LOOK, return_when=FIRST_COMPLETED)
@@ -155,7 +155,7 @@ def _ended(
 
 
 def _result(job: Future[dict[str, Any]]) -> RunResult:
-    """What a worker returned; a sentence where it died."""
+    """What a worker returned; raises a helpful error if it died."""
     try:
         data = job.result()
     except PerdureError:
@@ -173,7 +173,7 @@ def _result(job: Future[dict[str, Any]]) -> RunResult:
 
 
 def _worst(faults: Sequence[PerdureError], *, asked: bool) -> PerdureError:
-    """Of all faults the one to tell: a stop that was asked for, or else the first that is no stop."""
+    """The error to report: a requested stop, or else the first that is not a stop."""
     stops = [fault for fault in faults if isinstance(fault, Interrupted)]
     if asked:
         return stops[0] if stops else Interrupted(f"Stopped; {CONTINUES}")
@@ -181,7 +181,7 @@ def _worst(faults: Sequence[PerdureError], *, asked: bool) -> PerdureError:
 
 
 def work(order: Order) -> dict[str, Any]:
-    """In a worker: carry out one run, given and returned as plain JSON data."""
+    """In a worker: carry out one run, with arguments and result as plain JSON data."""
     mailbox, number = Mailbox(Path(order["mailbox"])), order["number"]
     if mailbox.stopped():
         raise Interrupted(f"Stopped; {CONTINUES}")
@@ -190,7 +190,7 @@ def work(order: Order) -> dict[str, Any]:
     def tell(news: News) -> None:
         nonlocal spoke
         if isinstance(news, RunResult):
-            return  # it goes the way of results
+            return  # it is returned as the result
         if isinstance(news, str) or (isinstance(news, Progress) and news.accuracy is not None):
             mailbox.put(number, news)
         elif time.monotonic() - spoke > LOOK:
@@ -215,14 +215,14 @@ def work(order: Order) -> dict[str, Any]:
 
 
 def _local_pool(workers: int) -> ProcessPoolExecutor:
-    """Processes of this machine. They are spawned: a fork would copy torch's threads in any state."""
+    """Processes on this machine. They are spawned, since a fork would copy torch's threads in any state."""
     return ProcessPoolExecutor(
         workers, mp_context=multiprocessing.get_context("spawn"), initializer=_prepared
     )
 
 
 def _prepared() -> None:
-    """In a worker of the local pool, at its start: Ctrl-C is for the parent, whose end is its own."""
+    """Prepare a worker of the local pool: Ctrl-C is for the parent, and the worker ends with the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -231,13 +231,13 @@ def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
-        os._exit(1)  # the checkpoint is on disk, and nobody else would end this process
+        os._exit(1)  # the checkpoint is on disk, and nothing else would end this process
 
 
 def _local_work(order: Order) -> dict[str, Any]:
-    """In a worker of the local pool: `work`, saved first where the process is to be ended.
+    """In a worker of the local pool: `work`, which saves its state before the process is terminated.
 
-    A pool whose worker died ends the others with SIGTERM, which takes effect once the run has saved itself.
+    A pool whose worker died terminates the others with SIGTERM, which takes effect once the run is saved.
     """
     seen = False
 
@@ -257,11 +257,11 @@ def _local_work(order: Order) -> dict[str, Any]:
 
 @contextmanager
 def _unmolested() -> Iterator[None]:
-    """Processes that are started here never receive Ctrl-C, not even before they could ignore it."""
+    """Processes started here never receive Ctrl-C, not even before they can ignore it."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    multiprocessing.resource_tracker.ensure_running()  # it would lift the mask when it starts
+    multiprocessing.resource_tracker.ensure_running()  # it would lift the mask on starting
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield

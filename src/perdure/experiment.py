@@ -1,4 +1,4 @@
-"""run(config) -> record: the whole way of the data on one screen. Read this first."""
+"""run(config) -> record: the whole data flow on one screen. Read this first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from perdure.weights.source import GeneratorFactory
 
 @dataclass(frozen=True)
 class RunResult:
-    """A record, where it lies, and whether it was there before."""
+    """A record, its folder, and whether it existed before."""
 
     record: Record
     folder: Path
@@ -37,9 +37,9 @@ class RunResult:
 def run(
     config: Config, runs: Path | str = "runs", options: RunOptions | None = None, *, force: bool = False
 ) -> RunResult:
-    """Run a config, or take up a run that was interrupted, or return its finished record.
+    """Run a config, or resume an interrupted run, or return its finished record.
 
-    `force` runs a finished one again; an unfinished one goes on in any case.
+    `force` repeats a finished run; an unfinished one is resumed in any case.
     """
     options = options or RunOptions()
     runs = Path(runs)
@@ -55,7 +55,7 @@ def _run(config: Config, folder: RunFolder, options: RunOptions, force: bool) ->
     tasks, learner = assemble(config, options.building)
     writable(folder.path.parent)
     with folder.locked(config), threads(options.threads):
-        record = folder.record()  # another process may have finished it by now
+        record = folder.record()  # another process may have finished it meanwhile
         if record is not None and not force:
             return RunResult(record, folder.path, True, folder.warnings)
         if record is not None:
@@ -81,7 +81,7 @@ def _carry_out(
 
 @contextmanager
 def _memory_explained(config: Config) -> Iterator[None]:
-    """Memory that ran out as one sentence."""
+    """Turn running out of memory into a helpful error."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -93,7 +93,7 @@ def _memory_explained(config: Config) -> Iterator[None]:
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Torch with this many threads, and as before afterwards."""
+    """Use this many torch threads, and restore the previous number afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
@@ -106,7 +106,9 @@ def assemble(config: Config, watch: Watch = quiet) -> tuple[list[Task], Learner]
     """The tasks of a config, checked, and the learner for them."""
     tasks = config.benchmark.build(watch)
     check_tasks(tasks)
-    Network(config.network, tasks[0].inputs, [task.outputs for task in tasks])  # a single head must fit all
+    Network(
+        config.network, tasks[0].inputs, [task.outputs for task in tasks]
+    )  # checks that a single head fits all
     learner = Learner(
         config.network, tasks[0].inputs, config.weights, config.penalties, config.rehearsal, config.together
     )

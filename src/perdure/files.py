@@ -1,4 +1,4 @@
-"""Files that are either whole or not there, and tensors that are checked when read."""
+"""Files that are either complete or absent, and tensors that are checked when read."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from perdure.alignment import aligned
 from perdure.errors import PerdureError
 
 PARTIAL = ".partial"
-"""Ending of files that are being written."""
+"""Suffix of files that are being written."""
 
 
 class Damaged(Exception):
-    """A file's content is not what was written."""
+    """The content of a file is not what was written."""
 
 
 def write(path: Path, content: bytes) -> None:
-    """Put content in place in one move: a reader sees the old file or the new, never a part."""
+    """Write content atomically: a reader sees the old file or the new one, never a part."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Not tempfile: its files are readable by their owner alone, and records are to be shared.
+        # Not tempfile: its files are readable only by their owner, and records are meant to be shared.
         name = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{PARTIAL}")
         handle = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
         try:
@@ -47,7 +47,7 @@ def write(path: Path, content: bytes) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what killed writers left; only for who holds the folder's lock."""
+    """Remove what killed writers left behind; requires the folder's lock."""
     for leftover in folder.glob(f".*{PARTIAL}"):
         leftover.unlink(missing_ok=True)
 
@@ -56,11 +56,11 @@ def _explained(error: OSError, path: Path) -> str:
     if error.errno == errno.ENOSPC:
         return (
             f"The disk is full: '{path.name}' could not be written to '{path.parent}'. "
-            f"What was written before is intact; free some space and run the same command to go on."
+            f"What was written before is intact; free some space and run the same command to continue."
         )
     return (
         f"Cannot write to '{path.parent}' ({error.strerror or error}); "
-        f"choose a folder that can be written with --runs DIR."
+        f"choose a writable folder with --runs DIR."
     )
 
 
@@ -70,7 +70,7 @@ def write_json(path: Path, data: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Read JSON; raises Damaged where it does not parse."""
+    """Read JSON; raises Damaged if it does not parse."""
     try:
         return json.loads(path.read_bytes())
     except (ValueError, UnicodeDecodeError) as error:
@@ -85,7 +85,7 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], facts: Any = None) -> 
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], Any]:
-    """Read what `write_tensors` wrote; raises Damaged where anything differs."""
+    """Read what `write_tensors` wrote; raises Damaged if anything differs."""
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {name: aligned(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118

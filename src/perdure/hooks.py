@@ -1,8 +1,8 @@
-"""The one contract of everything that accompanies a phase: penalties, rehearsal, gradient projections.
+"""The contract of everything that accompanies a phase: penalties, rehearsal, gradient projections.
 
-A hook is options. When a phase begins it makes a `Term` from its memory (named tensors that outlive phases).
-In every step the term may add losses, look at gradients, and change the total gradient before it is clipped;
-at the end it returns the new memory. All methods of a term have a default: a term defines only what it does.
+A hook is a set of options. When a phase begins it makes a `Term` from its memory (named tensors that outlive
+phases). In every step the term may add losses, observe gradients, and transform the total gradient before it
+is clipped; at the end it returns the new memory. All methods of a term have defaults.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from perdure.weights.source import (
 )
 
 Watched = Literal["task", "total"] | None
-"""Which gradient a term looks at: that of the task loss alone, the total one as it is applied, or none."""
+"""Which gradient a term observes: that of the task loss alone, the total one as applied, or none."""
 
 
 @dataclass(frozen=True)
 class PhaseContext:
-    """What a hook may know of the phase that begins: one task, or several learnt together.
+    """What a hook may know about the phase that begins: one task, or several learnt together.
 
-    Training data of other tasks cannot be reached from here.
+    Training data of other tasks are not accessible from here.
     """
 
     network: Network
     source: WeightSource
     buffers: Vectors
     parameters: Vectors
-    """All parameter vectors as they are before the phase."""
+    """All parameter vectors before the phase."""
     positions: Positions
     """The entries that are trained in this phase."""
     start: Vectors
@@ -56,7 +56,7 @@ class PhaseContext:
     training_data: Mapping[int, Data]
     """Training data of the tasks of this phase."""
     formats: Mapping[int, Data]
-    """For all known tasks how their data look (targets, precision, word vectors), without any sample."""
+    """The data format (target, precision, word vectors) of all known tasks, without any samples."""
     generators: GeneratorFactory
 
     def data(self, task: int) -> Data:
@@ -64,12 +64,12 @@ class PhaseContext:
         if task not in self.training_data:
             raise PerdureError(
                 f"The training data of task {task + 1} cannot be read while other tasks are being learnt; "
-                f"what a method needs of them it must keep in its memory."
+                f"a method must keep what it needs of them in its memory."
             )
         return self.training_data[task]
 
     def networks_before(self, tasks: Iterable[int]) -> dict[int, TaskNetwork]:
-        """The networks with which tasks ran before the phase: teachers."""
+        """The networks with which tasks ran before the phase, used as teachers."""
         source, network, buffers = self.source, self.network, self.buffers
         return {
             task: source.weights(
@@ -92,15 +92,15 @@ class Step:
     active: Vectors
     """The trained vectors, differentiable."""
     indices: Mapping[int, Tensor]
-    """For each task of the mini-batch which of its training samples were drawn [B]."""
+    """For each task of the mini-batch, the indices of the training samples drawn [B]."""
     batches: Mapping[int, Batch]
-    """The mini-batch, task by task."""
+    """The mini-batch of each task."""
     networks: Mapping[int, TaskNetwork]
-    """For each task of the mini-batch the network that ran and its psi."""
+    """For each task of the mini-batch, the network that ran and its psi."""
     logits: Mapping[int, Tensor]
-    """Their answers [M, outputs] at the asked steps."""
+    """Their outputs [M, outputs] at the required steps."""
     would_move: Callable[[], Vectors]
-    """By how much the optimiser would move the active vectors for their gradients as they are now."""
+    """How far the optimiser would move the active vectors for their current gradients."""
 
     def gradient(self, loss: Tensor) -> Vectors:
         """The gradient of a loss with respect to the active vectors; zero where there is none."""
@@ -113,41 +113,41 @@ class Step:
 
 @dataclass(frozen=True)
 class PhaseEnd:
-    """What a phase has led to."""
+    """The result of a phase."""
 
     active: Vectors
-    """The trained vectors, as they will be kept."""
+    """The trained vectors, as they will be stored."""
     data: Mapping[int, Data]
     """Training data of the tasks of the phase, read through their trained word vectors."""
 
 
 class Term:
-    """A hook during one phase. Every method may be left as it is."""
+    """A hook during one phase. Every method has a default."""
 
     watches: Watched = None
-    """Whether `observe` is called, and with which gradient; watching the task's costs a backward pass."""
+    """Whether `observe` is called, and with which gradient; the task's own costs a backward pass."""
     transforms: bool = False
     """Whether `transform` is called."""
 
     def losses(self, step: Step) -> Mapping[str, Tensor]:
-        """Named losses to be added to the task's; none where there is nothing to protect."""
+        """Named losses to be added to the task's; empty if there is nothing to protect."""
         del step
         return {}
 
     def observe(self, step: Step, gradients: Vectors) -> None:
-        """See the gradient that this term `watches`."""
+        """Receive the gradient that this term `watches`."""
 
     def transform(self, step: Step, gradients: Vectors) -> Vectors:
-        """The total gradient, changed; called before it is clipped."""
+        """The total gradient, transformed; called before it is clipped."""
         del step
         return gradients
 
     def state(self) -> Vectors:
-        """What a checkpoint within the phase must keep."""
+        """What a checkpoint within the phase must store."""
         return {}
 
     def restore(self, state: Vectors) -> None:
-        """Continue from what `state` gave."""
+        """Continue from a result of `state`."""
 
     def finish(self, end: PhaseEnd) -> Vectors:
         """The hook's memory after the phase."""
@@ -156,24 +156,24 @@ class Term:
 
 
 class Hook(Piece):
-    """Options of what accompanies phases, and `begin` for each of them."""
+    """Options of what accompanies phases, and `begin` for each phase."""
 
     protects: ClassVar[bool] = True
-    """Whether it is there for the sake of old tasks."""
+    """Whether its purpose is to protect old tasks."""
     rehearses: ClassVar[bool] = False
-    """Whether old tasks are trained on again, so that what is theirs alone (their heads) goes on learning."""
+    """Whether old tasks are trained on again, so that their own parts (their heads) keep learning."""
     prefixes: ClassVar[tuple[str, ...]] = ()
-    """How the names of parameter vectors and buffers of its own begin, if it has any."""
+    """Prefix of the names of its own parameter vectors and buffers, if it has any."""
 
     @classmethod
     def refusal(cls, method: Composition) -> str | None:
-        """Where all tasks are learnt together there is no old task."""
+        """If all tasks are learnt together there is no old task."""
         if cls.protects and method.together:
             return "it learns all tasks in one phase, so there is no old task to protect"
         return None
 
     def grow(self, network: Network, known: int, stock: Stock, generators: GeneratorFactory) -> Stock:
-        """Parameters (and buffers) of its own for the tasks of the network from number `known` on."""
+        """Its own parameters (and buffers) for the network's tasks with index `known` and above."""
         del network, known, stock, generators
         return Stock({}, {})
 
@@ -182,6 +182,6 @@ class Hook(Piece):
         """The hook's term for a phase; the memory is empty before the first."""
 
     def stored(self, memory: Vectors) -> int:
-        """How many samples a memory holds."""
+        """Number of samples in a memory."""
         del memory
         return 0

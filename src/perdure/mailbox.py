@@ -14,7 +14,7 @@ from perdure.learning.engine import Progress
 
 
 class Building(NamedTuple):
-    """How far a long build of a run's data is."""
+    """The progress of a long build of a run's data."""
 
     what: str
     done: int
@@ -22,42 +22,42 @@ class Building(NamedTuple):
 
 
 News = str | Building | Progress | RunResult
-"""What a run reports: a line about it, a build of data, where it stands, and at last its result."""
+"""What a run reports: a line of text, the progress of a data build, its own progress, and its result."""
 
 
 class Mailbox:
-    """One file of news a run, and a file called stop; it needs nothing but a folder that both sides see."""
+    """One file of news per run, and a file called stop; it only needs a folder that both sides can see."""
 
     def __init__(self, folder: Path) -> None:
-        """The folder must be there."""
+        """Use an existing folder."""
         self.folder = folder
         self.read: dict[Path, int] = {}
 
     def stop(self) -> None:
-        """Ask all workers to save themselves and stop."""
-        with suppress(OSError):  # a mailbox that is gone asks the same
+        """Ask all workers to save their state and stop."""
+        with suppress(OSError):  # a missing mailbox means the same
             (self.folder / "stop").touch()
 
     def stopped(self) -> bool:
-        """Whether that was asked; a mailbox that is gone has nobody who waits for a result."""
+        """Whether a stop was requested; if the mailbox is gone, nothing is waiting for a result."""
         return (self.folder / "stop").exists() or not self.folder.exists()
 
     def put(self, number: int, news: str | Building | Progress) -> None:
-        """Append a piece of news to the file of a run."""
+        """Append news to the file of a run."""
         content = asdict(news) if isinstance(news, Progress) else news
-        with (  # news that is lost costs nothing
+        with (  # losing news does no harm
             suppress(OSError),
             open(self.folder / f"{number}.news", "a", encoding="utf-8") as file,
         ):
             file.write(json.dumps([type(news).__name__, content]) + "\n")
 
     def collected(self) -> Iterator[tuple[int, News]]:
-        """What came since the last look."""
+        """The news since the last call."""
         for path in sorted(self.folder.glob("*.news")):
             with open(path, "rb") as file:
                 file.seek(self.read.get(path, 0))
                 for line in file:
-                    if not line.endswith(b"\n"):  # it is still being written
+                    if not line.endswith(b"\n"):  # still being written
                         break
                     self.read[path] = self.read.get(path, 0) + len(line)
                     yield int(path.stem), _news(*json.loads(line))

@@ -1,6 +1,6 @@
 """Named methods: each is a choice of weights, penalties and rehearsal, in one line.
 
-Names joined by + combine: masking+si takes the masked weights of one and the penalty of the other.
+Names joined by + are combined: masking+si takes the masked weights of one and the penalty of the other.
 """
 
 from __future__ import annotations
@@ -24,43 +24,41 @@ class Method:
     together: bool = False
     """Whether all tasks are learnt in one phase."""
     presets: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict, hash=False)
-    """Settings by benchmark ("all" for any) and scale, for methods from outside: values by dotted name."""
+    """Settings by benchmark ("all" for any) and scale, for methods from plugins: values by dotted name."""
 
 
 METHODS = {
     method.name: method
     for method in (
-        Method("fine-tuning", "one network, nothing protects it: forgets"),
-        Method(
-            "from-scratch", "a new network for each task: cannot forget, cannot transfer", weights="separate"
-        ),
+        Method("fine-tuning", "one network without protection: forgets"),
+        Method("from-scratch", "a new network for each task: no forgetting, no transfer", weights="separate"),
         Method("multitask", "all tasks at once: the usual upper bound", together=True),
         Method("masking", "a random sub-network for each task", weights="masked"),
         Method(
             "hnet",
-            "a hypernetwork makes each task's weights",
+            "a hypernetwork generates each task's weights",
             weights="hypernetwork",
             penalties=("hnet-regulariser",),
         ),
-        Method("coresets", "some samples of each task are kept and rehearsed", rehearsal="coreset"),
+        Method("coresets", "some samples of each task are stored and rehearsed", rehearsal="coreset"),
         Method("rtf", "a generative model replays old tasks", rehearsal="generative"),
         Method(
             "hnet+r",
-            "a generative model, its decoders made by a hypernetwork, replays old tasks",
+            "a generative model, with decoders from a hypernetwork, replays old tasks",
             rehearsal="generative-hypernetwork",
         ),
         Method("online-ewc", "important weights (Fisher) are held back", penalties=("online-ewc",)),
         Method("si", "important weights (path integral) are held back", penalties=("si",)),
     )
 }
-"""The methods that have names of their own, in the order in which combinations name them."""
+"""The named methods, in the order in which combinations name them."""
 
 COMBINATIONS = ("masking+si", "masking+online-ewc", "hnet+coresets", "coresets+online-ewc")
-"""Combinations worth listing; any other that makes sense works too."""
+"""Combinations worth listing; any other sensible one works too."""
 
 
 def parts_of(name: str, known: Collection[str]) -> list[str]:
-    """The methods that a name joins; names that have a + themselves, such as hnet+r, are found first."""
+    """The methods that a name joins; names that contain a + themselves, such as hnet+r, are found first."""
     parts: list[str] = []
     rest = name
     while rest:
@@ -68,7 +66,7 @@ def parts_of(name: str, known: Collection[str]) -> list[str]:
         part = max(begins, key=len) if begins else rest.partition("+")[0]
         parts.append(part)
         if rest == part + "+":
-            parts.append("")  # a + that joins nothing
+            parts.append("")  # a + with nothing to join
         rest = rest[len(part) + 1 :]
     return parts or [""]
 
@@ -81,9 +79,9 @@ def canonical(name: str, known: Collection[str]) -> str:
 
 
 def compose(name: str, known: Mapping[str, Method]) -> Method:
-    """The method that a name stands for; parts joined by + are merged.
+    """The method with the given name; parts joined by + are merged.
 
-    Whether the pieces make sense together, they say themselves when a config is built.
+    The pieces themselves check whether they can be combined, when a config is built.
     """
     parts = parts_of(name, known)
     for part in parts:
@@ -95,11 +93,11 @@ def compose(name: str, known: Mapping[str, Method]) -> Method:
     sources = {method.weights for method in methods} - {"shared"}
     if len(sources) > 1:
         raise PerdureError(
-            f"Method '{name}' asks for two sources of weights ({', '.join(sorted(sources))}); choose one."
+            f"Method '{name}' has two sources of weights ({', '.join(sorted(sources))}); choose one."
         )
     rehearsals = {method.rehearsal for method in methods} - {None}
     if len(rehearsals) > 1:
-        raise PerdureError(f"Method '{name}' asks for two ways to rehearse; choose one.")
+        raise PerdureError(f"Method '{name}' has two kinds of rehearsal; choose one.")
     return Method(
         name,
         "; ".join(method.about for method in methods),

@@ -21,8 +21,8 @@ class Options(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
     later: ClassVar[tuple[str, ...]] = ()
-    """Fields that came after records had been made. Not written where they have their default, which is what
-    was done before they were there: so old records keep their hashes."""
+    """Fields that were added after records had been made. They are not written at their default, which is the
+    earlier behaviour, so that old records keep their hashes."""
 
     def plain(self) -> dict[str, Any]:
         """As plain JSON data."""
@@ -32,15 +32,15 @@ class Options(BaseModel):
 
 
 class Piece(Options):
-    """Options that can be chosen by name: one class of this kind, one file of its folder."""
+    """Options that can be chosen by name: one class of this kind, in one file of its folder."""
 
     name: ClassVar[str] = ""
     revision: ClassVar[int] = 0
-    """Raised when the same options begin to give other numbers."""
+    """Increased when the same options would give different numbers."""
 
     @classmethod
     def refusal(cls, method: Composition) -> str | None:
-        """Why this piece has no meaning together with the others of a method; None if it has."""
+        """Why this piece cannot be combined with the others of a method; None if it can."""
         del method
         return None
 
@@ -53,7 +53,7 @@ class Piece(Options):
 
 
 class Composition(Protocol):
-    """The pieces that a method's name joins, as classes; what a piece may judge by."""
+    """The pieces that a method's name joins, as classes, for `refusal` to inspect."""
 
     @property
     def name(self) -> str:
@@ -65,7 +65,7 @@ class Composition(Protocol):
 
     @property
     def companions(self) -> Mapping[str, type[Piece]]:
-        """Penalties and rehearsal that the method names."""
+        """Penalties and rehearsal of the method."""
 
     @property
     def together(self) -> bool:
@@ -73,7 +73,7 @@ class Composition(Protocol):
 
 
 def _split(value: object) -> object:
-    """Let '64,32', '64' and 64 stand for a tuple of sizes."""
+    """Accept '64,32', '64' and 64 for a tuple of sizes."""
     if isinstance(value, str):
         return [part for part in re.split(r"[,\s]+", value.strip("()[] ")) if part]
     return [value] if isinstance(value, int) else value
@@ -100,7 +100,7 @@ Strength = Annotated[float, Field(ge=0)]
 
 
 def validated(kind: type[AnyOptions], values: dict[str, Any], where: str) -> AnyOptions:
-    """Build options; a fault becomes one sentence that names the field."""
+    """Build options; a validation error becomes one sentence that names the field."""
     for key in values:
         if key not in kind.model_fields:
             raise unknown("option", f"{where}.{key}", [f"{where}.{f}" for f in kind.model_fields])

@@ -1,6 +1,6 @@
 """Generators derived from (seed, role); the global generator is never touched.
 
-Each use of chance has a role of its own, so that one more draw in one place shifts nothing elsewhere.
+Each use of randomness has its own role, so that an additional draw in one place changes nothing elsewhere.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import torch
 
 
 def generator(seed: int, *role: object) -> torch.Generator:
-    """A generator on the CPU that depends on the seed and on the role alone."""
+    """A generator on the CPU that depends only on the seed and the role."""
     words = "/".join([str(seed), *(str(part) for part in role)])
     digest = hashlib.sha256(words.encode()).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little") >> 1)

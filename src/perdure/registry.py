@@ -1,9 +1,9 @@
-"""Where pieces are found by name: in this package's folders, in installed packages, in people's own files.
+"""Where pieces are found by name: in this package's folders, in installed packages, in users' own files.
 
-The folder is the registry: a class in a file of, say, `penalties/` is a penalty. From outside, a piece comes
-by `perdure.register(MyPenalty)`, by an entry point of the group `perdure.plugins` (a module of an installed
-package), or by `--plugin mine.py`. What such a module defines is found as if it stood in the folder. The
-content of what it came from is part of the hash of every config that uses it.
+The folder is the registry: a class in a file of, say, `penalties/` is a penalty. External pieces come from
+`perdure.register(MyPenalty)`, from an entry point of the group `perdure.plugins` (a module of an installed
+package), or from `--plugin mine.py`. They are found as if they were defined in the folder. The content of
+their source is part of the hash of every config that uses them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GROUP = "perdure.plugins"
 
 
 class Kind(NamedTuple):
-    """One kind of pieces: the folder in which they stand, and their base class."""
+    """One kind of piece: the folder that contains them, and their base class."""
 
     package: str
     module: str
@@ -58,26 +58,26 @@ KINDS = {
 
 
 class Origin(NamedTuple):
-    """Where a piece from outside came from."""
+    """Where an external piece came from."""
 
     name: str
     """The plugin's file name or module."""
     digest: str
-    """16 hexadecimal digits of its content."""
+    """Digest of its content, 16 hexadecimal digits."""
 
 
 @dataclass
 class Outside:
-    """What was registered from outside; there is one of these in a process, filled by `register`."""
+    """Everything registered from outside; there is one per process, filled by `register`."""
 
     pieces: dict[str, dict[str, type[Piece]]] = field(default_factory=dict)
     methods: dict[str, Method] = field(default_factory=dict)
     origins: dict[object, Origin] = field(default_factory=dict)
     files: dict[Path, Origin] = field(default_factory=dict)
     installed: bool = False
-    """Whether entry points were looked at."""
+    """Whether entry points have been loaded."""
     changes: int = 0
-    """How often something was added; part of the key of whatever is cached."""
+    """Number of additions so far; part of the key of everything that is cached."""
 
 
 OUTSIDE = Outside()
@@ -88,20 +88,20 @@ def pieces(kind: str) -> dict[str, type[Piece]]: ...
 @overload
 def pieces(kind: str, base: type[P]) -> dict[str, type[P]]: ...
 def pieces(kind: str, base: type[Any] = Piece) -> dict[str, type[Any]]:
-    """All classes of a kind by name; `base` tells type checkers which kind that is."""
+    """All classes of a kind by name; `base` tells type checkers which kind it is."""
     del base
     _load_installed()
     return _inside(kind) | OUTSIDE.pieces.get(kind, {})
 
 
 def methods() -> dict[str, Method]:
-    """All methods that have names of their own, those from outside last."""
+    """All named methods, external ones last."""
     _load_installed()
     return METHODS | OUTSIDE.methods
 
 
 def find(kind: str, name: str) -> type[Piece]:
-    """The class called `name`; a helpful error if there is none."""
+    """The class called `name`; raises a helpful error if there is none."""
     known = pieces(kind)
     if name not in known:
         raise unknown(KINDS[kind].singular, name, known)
@@ -114,10 +114,10 @@ def origin(piece: object) -> Origin | None:
 
 
 def register(*things: type[Piece] | Method) -> None:
-    """Make pieces (classes) and methods known by name, for this process.
+    """Register pieces (classes) and methods by name, for this process.
 
-    Their source text stands for them in the hash of a config. Worker processes must be able to find them
-    again, so what is to run in several processes belongs in a file: `load_plugin`, or `--plugin FILE`.
+    Their source text represents them in the hash of a config. Worker processes must be able to find them
+    again, so pieces that run in several processes belong in a file: `load_plugin`, or `--plugin FILE`.
     """
     for thing in things:
         subject = thing if isinstance(thing, type) else type(thing)
@@ -125,8 +125,8 @@ def register(*things: type[Piece] | Method) -> None:
             text = inspect.getsource(subject) if isinstance(thing, type) else repr(thing)
         except (OSError, TypeError):
             raise PerdureError(
-                f"The source text of '{getattr(thing, '__name__', thing)}' cannot be read, so its results "
-                f"could not be told from those of another version; define it in a file or a notebook cell."
+                f"The source text of '{getattr(thing, '__name__', thing)}' cannot be read, so its "
+                f"results could not be told from another version's; define it in a file or a notebook cell."
             ) from None
         module = thing.__module__ if isinstance(thing, type) else "a method"
         _add(thing, Origin(module, _digest(text.encode())))
@@ -163,12 +163,12 @@ def load_plugin(path: str | Path) -> Origin:
 
 
 def loaded_plugins() -> tuple[str, ...]:
-    """Paths of the plugin files of this process, for those who start others."""
+    """Paths of the plugin files of this process, to be loaded in others."""
     return tuple(str(file) for file in OUTSIDE.files)
 
 
 def _load_installed() -> None:
-    """Register what the entry points of installed packages name, once."""
+    """Register the modules named by entry points of installed packages, once."""
     if OUTSIDE.installed:
         return
     OUTSIDE.installed = True
@@ -185,7 +185,7 @@ def _load_installed() -> None:
 
 
 def _add_module(module: ModuleType, source: Origin) -> None:
-    """Register what a module defines; an error if that is nothing."""
+    """Register what a module defines; raises an error if that is nothing."""
     bases = tuple(kind.base_class() for kind in KINDS.values())
     found = [
         item
@@ -203,7 +203,7 @@ def _add_module(module: ModuleType, source: Origin) -> None:
 
 
 def _add(thing: type[Piece] | Method, source: Origin) -> None:
-    """Note one piece or method; names of this package cannot be taken."""
+    """Store one piece or method; names of this package cannot be reused."""
     if isinstance(thing, Method):
         _check_free(thing.name, "method", METHODS)
         OUTSIDE.methods[thing.name] = thing
@@ -217,7 +217,7 @@ def _add(thing: type[Piece] | Method, source: Origin) -> None:
 
 def _check_free(name: str, what: str, taken: Mapping[str, object]) -> None:
     if name in taken:
-        raise PerdureError(f"There is a {what} '{name}' in Perdure already; give yours another name.")
+        raise PerdureError(f"Perdure already has a {what} '{name}'; choose another name.")
 
 
 def _kind_of(piece: type[Piece]) -> str:
@@ -226,14 +226,14 @@ def _kind_of(piece: type[Piece]) -> str:
         if issubclass(piece, kind.base_class()):
             return name
     raise PerdureError(
-        f"'{piece.__name__}' is no piece: derive it from Penalty, Rehearsal, WeightSource, Cell, "
+        f"'{piece.__name__}' is not a piece: derive it from Penalty, Rehearsal, WeightSource, Cell, "
         f"Architecture or Benchmark."
     )
 
 
 @cache
 def _inside(kind: str) -> dict[str, type[Piece]]:
-    """All classes of a kind that the files of its folder define, by name."""
+    """All classes of a kind defined in the files of its folder, by name."""
     place = KINDS[kind]
     base, folder = place.base_class(), importlib.import_module(place.package)
     found: dict[str, type[Piece]] = {}
@@ -261,7 +261,7 @@ def _digest(content: bytes) -> str:
 
 @dataclass(frozen=True)
 class Choice:
-    """Marks an option whose value is a piece of a kind; options of that piece are below its name."""
+    """Marks an option whose value is a piece of a kind; the piece's own options are below its name."""
 
     kind: str
 
@@ -277,7 +277,7 @@ def chosen(kind: str, value: object) -> object:
 
 
 def said(piece: Piece) -> Any:
-    """The inverse of `chosen`: the name alone where no option differs from its default."""
+    """The inverse of `chosen`: just the name if no option differs from its default."""
     options = piece.plain()
     defaults = {name: each.default for name, each in type(piece).model_fields.items()}
     return piece.name if options == defaults else {"name": piece.name, **options}

@@ -1,6 +1,6 @@
-"""The contract tests, for pieces from inside and outside alike.
+"""The contract tests, for built-in and external pieces alike.
 
-Whoever writes a method, a penalty, a cell or a benchmark can call these from a test of their own:
+Authors of a method, penalty, cell or benchmark can call these from their own tests:
 
     import perdure.testing
 
@@ -8,7 +8,7 @@ Whoever writes a method, a penalty, a cell or a benchmark can call these from a 
         perdure.load_plugin("mine.py")
         perdure.testing.check_method("mine")
 
-Each raises an AssertionError that says which promise was broken. They take a few seconds.
+Each raises an AssertionError that says which requirement was violated. They take a few seconds.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def small(method: str, **values: Any) -> Config:
 
 
 def check_method(method: str, **values: Any) -> None:
-    """All promises that a method makes: see the functions that follow."""
+    """All requirements of a method: see the functions below."""
     config = small(method, **values)
     check_options(config)
     check_resumes(config)
@@ -77,18 +77,18 @@ def check_method(method: str, **values: Any) -> None:
 
 
 def check_options(config: Config) -> None:
-    """Every option has a help text, and a config survives JSON."""
+    """Every option has a help text, and a config survives a round trip through JSON."""
     for section, kind in sections(config.benchmark.name, config.method).items():
         assert (kind.__doc__ or "").strip(), f"{kind.__name__} has no docstring"
         for name, field in kind.model_fields.items():
-            assert field.description, f"{section}.{name} has no help text: put a docstring below it"
+            assert field.description, f"{section}.{name} has no help text: add a docstring below it"
     again = from_json(json.loads(json.dumps(config.json)))
     assert again == config
     assert again.hash == config.hash
 
 
 def check_resumes(config: Config, every: int = 5) -> None:
-    """A run that is stopped again and again ends with the same numbers as one that is not, bit for bit."""
+    """A run that is stopped repeatedly ends with the same numbers as one that is not, bit for bit."""
     calls = 0
 
     def sometimes() -> bool:
@@ -112,7 +112,7 @@ def check_resumes(config: Config, every: int = 5) -> None:
 
 
 def check_random_numbers(config: Config) -> None:
-    """The global generator is not touched: all chance comes from the generators of the context."""
+    """The global generator is not used: all randomness comes from the generators of the context."""
     state = torch.get_rng_state()
     with tempfile.TemporaryDirectory() as folder:
         run(config, folder)
@@ -120,14 +120,14 @@ def check_random_numbers(config: Config) -> None:
 
 
 def check_old_data_are_not_needed(config: Config) -> None:
-    """Training data of a task are overwritten once it is learnt, and before it begins: nothing changes."""
+    """Overwriting a task's training data before it begins and after it is learnt changes nothing."""
     expected = _learnt(config, spoil=False)
     spoiled = _learnt(config, spoil=True)
     _assert_equal(spoiled, expected, "the state after the last task, without the data of others")
 
 
 def check_strength_zero(method: str, penalty: str, **values: Any) -> None:
-    """With strength 0 a penalty changes nothing: as if it were not there."""
+    """With strength 0 a penalty changes nothing."""
     free = small(method, **(values | {f"penalties.{penalty}.strength": 0.0}))
     others = [name for name in free.method.split("+") if penalty not in _penalties_of(name)]
     plain = small("+".join(others) or "fine-tuning", **values)
@@ -137,17 +137,17 @@ def check_strength_zero(method: str, penalty: str, **values: Any) -> None:
 
 
 def check_cell(cell: str, **values: Any) -> None:
-    """A cell learns, resumes, is masked and generated, and tells its weights' names and start values."""
+    """A cell learns, resumes, can be masked and generated, and names its weights and initial values."""
     layout = Recurrent(cell=chosen("cells", cell), hidden=(6,)).plan(3).layout
     assert set(layout.starts) == set(layout.axes)
     for name in layout.axes:
-        assert name.startswith("recurrent.0."), f"{name}: names of weights begin with the prefix"
+        assert name.startswith("recurrent.0."), f"{name}: names of weights must start with the prefix"
     for method in ("online-ewc", "masking+si", "hnet", "rtf"):
         check_method(method, **({"network.cell": cell} | values))
 
 
 def check_benchmark(benchmark: Benchmark) -> None:
-    """A benchmark's tasks keep the contract of tasks, and are the same each time."""
+    """A benchmark's tasks fulfil the contract of tasks, and are the same each time."""
     first, second = benchmark.build(), benchmark.build()
     check_tasks(first)
     for one, two in zip(first, second, strict=True):
@@ -160,7 +160,7 @@ def _penalties_of(method: str) -> set[str]:
 
 
 def _numbers(record: Record) -> dict[str, Any]:
-    """All of a record but times."""
+    """Everything in a record except times."""
     return {name: value for name, value in record.json.items() if name not in ("seconds", "timings")}
 
 
@@ -174,15 +174,15 @@ class _Last:
         """There is no checkpoint."""
 
     def save(self, tensors: Vectors, facts: Any) -> None:
-        """Checkpoints are not kept."""
+        """Checkpoints are discarded."""
 
     def keep(self, phase: int, tensors: Vectors) -> None:
-        """Keep a copy of the newest."""
+        """Keep a copy of the latest."""
         self.state = {name: tensor.clone() for name, tensor in tensors.items()}
 
 
 def _learnt(config: Config, *, spoil: bool) -> Vectors:
-    """The state after all tasks; with `spoil`, only the current task's training data are good."""
+    """The state after all tasks; with `spoil`, only the current task's training data are intact."""
     tasks, learner = assemble(config)
     data, store = on_device(tasks, "cpu"), _Last()
     good = [splits.train.x.clone() for splits in data]

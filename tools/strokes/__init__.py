@@ -1,1 +1,1 @@
-"""From the images of MNIST to the file of pen strokes that comes with Perdure; a tool outside the package."""
+"""From the images of MNIST to the file of pen strokes included with Perdure; a tool outside the package."""

@@ -15,13 +15,13 @@ import numpy as np
 from perdure.benchmarks.task import Array
 
 STEP = 25
-"""By how much the threshold rises from one look to the next."""
+"""By how much the threshold rises in each step."""
 HIGHEST = 250
-"""The threshold at which the rise ends in any case."""
+"""The maximum threshold."""
 KEPT = 0.5
-"""The fraction of the first look's pixels that must stay."""
+"""The fraction of the initial pixels that must remain."""
 THINNINGS = 2
-"""Full iterations of thinning at the most."""
+"""Maximum number of full iterations of thinning."""
 COLUMNS = 32
 """Bits of a word."""
 

@@ -1,8 +1,8 @@
 """From MNIST's images to pen strokes, after Edwin D. de Jong's MNIST stroke sequence data.
 
 An image is thresholded, thinned, and freed of specks; a nearest-neighbour tour visits what is left of it.
-The published sequences broke ties by chance that nobody knows, so the points and the start of a digit are the
-same here, their order nearly always.
+The published sequences broke ties by unknown random draws, so the points and the start of a digit are the
+same here, and their order nearly always.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from strokes.tours import TOURS, best_tours
 CHUNK = 5_000
 """Images that are converted together."""
 SEED = 2021
-"""What decides ties of the shipped file, with the number of the part."""
+"""Seed for breaking ties in the included file, together with the number of the part."""
 
 
 def convert(images: Array, labels: Array, chance: np.random.Generator, watch: Watch = quiet) -> Strokes:
     """Strokes of images uint8 [N, H, W] with labels [N].
 
-    Chance is drawn image by image, so the first digits of a set are the same whatever follows them.
+    Random numbers are drawn image by image, so the first digits of a set do not depend on what follows them.
     """
     if images.ndim != 3 or max(images.shape[1:]) > COLUMNS:
         raise PerdureError(
@@ -122,7 +122,7 @@ def regenerate(folder: Path, watch: Watch = quiet) -> bytes:
 def differing(content: bytes, name: str = "regenerated strokes") -> int:
     """How many digits of a file's content differ from the shipped ones; 0: the content is the same.
 
-    It compares digits, not bytes: another version of the compressor may pack the same digits otherwise.
+    It compares digits, not bytes: another version of the compressor may pack the same digits differently.
     """
     made, known = decode(content, name), shipped()
     return sum(_differing(made[part], known[part]) for part in PARTS)

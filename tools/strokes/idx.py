@@ -18,9 +18,9 @@ BYTES = 0x08
 CLASSES = 10
 """Labels are the digits below this number."""
 LARGEST = 2**28
-"""Bytes that a file may hold unpacked; the largest of MNIST has 47 million."""
+"""Maximum size of an unpacked file in bytes; MNIST's largest has 47 million."""
 NAMES = {"train": "train", "test": "t10k"}
-"""How MNIST's files call their parts."""
+"""Names of the parts in MNIST's files."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Digits:
 
 
 def read_digits(folder: Path, part: str) -> Digits:
-    """The part `train` or `test` of MNIST, from the two files that a folder holds of it."""
+    """The part `train` or `test` of MNIST, from its two files in a folder."""
     images_path = _found(folder, f"{NAMES[part]}-images-idx3-ubyte")
     labels_path = _found(folder, f"{NAMES[part]}-labels-idx1-ubyte")
     images, labels = read_images(images_path), read_labels(labels_path)
@@ -76,7 +76,7 @@ def _read(path: Path, dimensions: int) -> Array:
     header = 4 * (1 + dimensions)
     if len(content) < header:
         raise PerdureError(
-            f"'{path}' ends after {len(content)} bytes, within its header of {header}; fetch it again."
+            f"'{path}' ends after {len(content)} bytes, within its header of {header}; download it again."
         )
     magic, *shape = struct.unpack(f">{1 + dimensions}I", content[:header])
     wanted = BYTES << 8 | dimensions
@@ -90,6 +90,6 @@ def _read(path: Path, dimensions: int) -> Array:
         said = " x ".join(str(extent) for extent in shape)
         fault = "is cut off" if held < size else "has bytes to spare"
         raise PerdureError(
-            f"'{path}' {fault}: its header says {said} = {size} bytes, but {held} follow; fetch it again."
+            f"'{path}' {fault}: its header says {said} = {size} bytes, but {held} follow; download it again."
         )
     return np.frombuffer(content, np.uint8, offset=header).reshape(shape)

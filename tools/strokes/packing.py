@@ -1,4 +1,4 @@
-"""The writing half of the compact file of strokes; the reading half comes with Perdure."""
+"""The writing half of the compact file of strokes; the reading half is part of Perdure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perdure.benchmarks.task import Array
 
 
 def encode(parts: dict[str, Strokes]) -> bytes:
-    """The file that holds the digits of both parts."""
+    """The file with the digits of both parts."""
     body = b"".join(_encode_part(parts[name]) for name in PARTS)
     content = MAGIC + hashlib.sha256(body).digest() + body
     return lzma.compress(content, check=lzma.CHECK_CRC64, preset=9 | lzma.PRESET_EXTREME)

@@ -1,7 +1,7 @@
 """The order in which a pen visits points: nearest-neighbour tours, the best of several.
 
-A tour always goes on to a nearest point that it has not visited; where several are equally near, chance
-decides. The best of TOURS tours is the one that would be shortest if it went back to its start.
+A tour always continues to a nearest point that it has not visited; ties are broken at random. The best of
+TOURS tours is the one that would be shortest if it returned to its start.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from perdure.benchmarks.task import Array
 
 TOURS = 10
-"""Tours of each image, of which the best counts."""
+"""Number of tours per image, of which the best counts."""
 VISITED = np.uint16(0xFFFF)
 """A cost above all others: points within 32 x 32 pixels are at most 2 * 31^3 apart."""
 
@@ -68,7 +68,7 @@ def _drawn(near: Array, draws: Array) -> Array:
 
 
 def closed_lengths(costs: Array, order: Array) -> Array:
-    """The cost [n, tours] of tours [n, tours, P], the way back to the start included."""
+    """The cost [n, tours] of tours [n, tours, P], including the way back to the start."""
     image = np.arange(len(order))[:, None, None]
     steps = costs[image, order, np.roll(order, -1, axis=2)]
     lengths: Array = steps.sum(axis=2, dtype=np.int64)

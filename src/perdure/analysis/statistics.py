@@ -130,7 +130,7 @@ def verdict(ours: Number, published: Number, *, margin: float = MARGIN) -> str:
     - "agrees": an equivalence test (two one-sided Welch tests at 5 %) says that the means differ by less than
       the margin, 1 percentage point. Numbers that are not in percent need a different margin.
     - "higher than published", "lower than published": they are not shown to agree, and a Welch test at
-        5 % says that they differ.
+      5 % says that they differ.
     - "not decided": neither; always so with fewer than three seeds, or if no standard error was published.
     """
     if not math.isfinite(ours.mean - published.mean):

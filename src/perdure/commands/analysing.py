@@ -1,4 +1,4 @@
-"""perdure analyse: the paper's analyses on finished runs, or on none."""
+"""perdure analyse: the paper's analyses, on finished runs if they need one."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from perdure.analysis.finding import Finding
 
 HELP = """\
-perdure analyse NAME RUN ...: an analysis of finished runs; without NAME all are listed
+perdure analyse NAME RUN ...: analyse finished runs; without NAME, list all analyses
 
-  RUN                  a run's hash, the first digits of it, or its folder; several make several tables
+  RUN                  a run's hash, its first digits, or its folder; several runs give several tables
   --runs DIR           the folder of runs (default: runs)
-  --plot FILE          draw it to FILE (.png, .pdf or .svg; side by side for several runs)
+  --plot FILE          draw the result to FILE (.png, .pdf or .svg; side by side for several runs)
   --json               print the tables as JSON
-  --OPTION VALUE       options of the analysis; perdure analyse NAME --help lists them
+  --OPTION VALUE       an option of the analysis; perdure analyse NAME --help lists them
 """
 
 GENERAL = ("runs", "plot", "json")
@@ -63,15 +63,15 @@ def analysing(words: list[str]) -> int:
 def _findings(
     analysis: Analysis, names: list[str], runs: Path, values: dict[str, str | None]
 ) -> list[Finding]:
-    """One finding for each run."""
+    """One finding per run."""
     options = analysis.read(values)
     if not analysis.needs_run:
         if names:
-            raise PerdureError(f"Analysis '{analysis.name}' looks at no run (given: {names[0]}).")
+            raise PerdureError(f"Analysis '{analysis.name}' takes no run (given: {names[0]}).")
         return [analysis(None, None, options)]
     if not names:
         raise PerdureError(
-            f"perdure analyse {analysis.name} needs a RUN; 'perdure show' lists the runs that are there."
+            f"perdure analyse {analysis.name} needs a RUN; 'perdure show' lists all finished runs."
         )
     from perdure.storage.store import find_run
 
@@ -81,7 +81,7 @@ def _findings(
         record = folder.record()
         warn(folder.warnings)
         if record is None:
-            raise PerdureError(f"Run {folder.path.name} is not finished; only finished runs are analysed.")
+            raise PerdureError(f"Run {folder.path.name} is not finished; only finished runs can be analysed.")
         found.append(analysis(folder, record, options))
     return found
 

@@ -1,4 +1,4 @@
-"""Reading a command line: argparse splits it, and mistakes get sentences of our own."""
+"""Parsing of the command line: argparse splits it, and mistakes get our own error messages."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ if TYPE_CHECKING:
 
 YES_NO = ("true", "false")
 _VALUELESS = object()
-"""What argparse stores for an option that stands without a value."""
+"""What argparse stores for an option without a value."""
 
 
 @dataclass
 class Arguments:
-    """What was typed: positional words, and options by name (values still as text)."""
+    """The parsed command line: positional words, and options by name (values still as strings)."""
 
     positional: list[str] = field(default_factory=list)
     options: dict[str, str] = field(default_factory=dict)
     repeated: dict[str, list[str]] = field(default_factory=dict)
-    """Options that may be given several times, in the order in which they were."""
+    """Options that may be given several times, in the order given."""
     valueless: list[str] = field(default_factory=list)
-    """Options that need a value and stand without one."""
+    """Options that need a value but have none."""
     help: bool = False
 
     def values(self, names: Iterable[str]) -> dict[str, str | None]:
-        """Those of these options that were given; none stands for nothing."""
+        """The given ones among these options; none means None."""
         given = {name: self.options[name] for name in names if name in self.options}
         return {name: None if value.lower() == "none" else value for name, value in given.items()}
 
 
 class _Parser(argparse.ArgumentParser):
-    """One that neither prints nor exits, and knows no shortened names."""
+    """A parser that neither prints nor exits, and does not accept abbreviated names."""
 
     def __init__(self) -> None:
         super().__init__(add_help=False, allow_abbrev=False)
-        self.add_argument("-h", "--help", action="store_true", dest=" help")  # no option has a space
+        self.add_argument("-h", "--help", action="store_true", dest=" help")  # no option name has a space
 
     def error(self, message: str) -> NoReturn:
         raise PerdureError(f"{message[:1].upper()}{message[1:]}; options are written --name VALUE.")
@@ -57,9 +57,9 @@ def parse(
 ) -> Arguments:
     """Split words into positional ones and options.
 
-    Every option takes a value, as --name value or --name=value; dashes and underscores of a name are alike.
+    Every option takes a value, as --name value or --name=value; dashes and underscores in names are alike.
     `switches` take none, or =true or =false; `on_off` ones take one only if it is true or false; `repeated`
-    ones may be given several times. Names are not checked: what is known may depend on positional words.
+    ones may be given several times. Names are not checked, since those known may depend on positional words.
     """
     written = [_explicit(word, following, switches, on_off) for word, following in _pairs(words, on_off)]
     parser = _Parser()
@@ -73,14 +73,14 @@ def parse(
     result.positional = [word for word in rest if word != "--"]
     for word in result.positional:
         if word.startswith("-") and not _number(word):
-            raise PerdureError(f"Unknown option '{word}': options begin with two dashes.")
+            raise PerdureError(f"Unknown option '{word}': options start with two dashes.")
     return result
 
 
 def _take(
     result: Arguments, name: str, values: list[Any], switches: Collection[str], repeated: Collection[str]
 ) -> None:
-    """Take up one option with all values that it was given."""
+    """Store one option with all values given for it."""
     if _VALUELESS in values:
         result.valueless.append(name)
         result.options[name] = ""
@@ -101,7 +101,7 @@ def _is_option(word: str) -> bool:
 
 
 def _pairs(words: Sequence[str], on_off: Collection[str]) -> Iterable[tuple[str, str | None]]:
-    """Each word with the value that belongs to it and argparse would not see as such, if any."""
+    """Each word, with the value that belongs to it if argparse would not recognise it as such."""
     rest = list(words)
     while rest:
         word = rest.pop(0)
@@ -110,13 +110,13 @@ def _pairs(words: Sequence[str], on_off: Collection[str]) -> Iterable[tuple[str,
             said = canonical(word[2:]) in on_off and rest[0].lower() in YES_NO
             if said or (
                 rest[0].startswith("-") and _number(rest[0])
-            ):  # argparse does not read -1e3 as a value
+            ):  # argparse does not accept -1e3 as a value
                 following = rest.pop(0)
         yield word, following
 
 
 def _explicit(word: str, following: str | None, switches: Collection[str], on_off: Collection[str]) -> str:
-    """An option in the form --name=value where its value is known already, its name in its canonical form."""
+    """An option in the form --name=value if its value is known already, with its name in canonical form."""
     if not _is_option(word):
         return word
     name, equals, value = word[2:].partition("=")
@@ -129,7 +129,7 @@ def _explicit(word: str, following: str | None, switches: Collection[str], on_of
 
 
 def canonical(name: str) -> str:
-    """The field part with underscores; section names, such as penalties.online-ewc, keep their dashes."""
+    """The field name with underscores; section names, such as penalties.online-ewc, keep their dashes."""
     section, dot, last = name.rpartition(".")
     return f"{section}{dot}{last.replace('-', '_')}" if dot else name
 
@@ -143,14 +143,14 @@ def _number(word: str) -> bool:
 
 
 def switches_of(fields: Iterable[tuple[str, FieldInfo]]) -> set[str]:
-    """Names of the on/off ones among options, which may stand without a value."""
+    """Names of the on/off options, which may be given without a value."""
     return {name for name, option in fields if option.annotation is bool}
 
 
 def on_off_options(words: Sequence[str]) -> set[str]:
-    """Names of all on/off options of configs, if words hold an option of a config at all.
+    """Names of all on/off options of configs, if the words contain any option of a config.
 
-    So torch, which takes a second to load, is not needed for other words, nor for options of benchmarks.
+    This way torch, which takes a second to load, is not needed for other words or for options of benchmarks.
     """
     typed = {word.partition("=")[0] for word in words if word.startswith("--")}
     sections = {word[2:].partition(".")[0] for word in typed if "." in word}
@@ -177,10 +177,10 @@ def check_names(arguments: Arguments, known: Collection[str]) -> None:
 
 
 def check_count(arguments: Arguments, most: int, command: str) -> None:
-    """Refuse positional words that a command would not look at."""
+    """Reject positional words that a command would ignore."""
     if len(arguments.positional) > most:
         raise PerdureError(
-            f"'{arguments.positional[most]}' is one word too many for {command}; see {command} --help."
+            f"'{arguments.positional[most]}' is one argument too many for {command}; see {command} --help."
         )
 
 
@@ -199,7 +199,7 @@ def whole_number(options: Mapping[str, str], name: str, default: int, lowest: in
 
 
 def choice(options: Mapping[str, str], name: str, choices: Collection[str], default: str) -> str:
-    """An option with a few possible values."""
+    """An option with a fixed set of values."""
     value = options.get(name, default)
     if value not in choices:
         raise unknown(f"value for --{name}", value, choices)
@@ -210,12 +210,12 @@ def path_option(options: Mapping[str, str], name: str) -> Path | None:
     """An option that names a file or folder; None if it was not given."""
     text = options.get(name)
     if text is not None and not text.strip():
-        raise PerdureError(f"--{name} needs a name (given: {text!r}); a dot stands for this folder.")
+        raise PerdureError(f"--{name} needs a path (given: {text!r}); use . for the current folder.")
     return None if text is None else Path(text)
 
 
 def load_plugins(words: Sequence[str]) -> list[str]:
-    """Load every file that --plugin names; the words without these options, which every command may have."""
+    """Load every file named by --plugin, which every command accepts; returns the other words."""
     rest, others = list(words), []
     while rest:
         word = rest.pop(0)
@@ -232,12 +232,12 @@ def load_plugins(words: Sequence[str]) -> list[str]:
 
 
 def runs_folder(options: Mapping[str, str]) -> Path:
-    """The folder of records that --runs names."""
+    """The folder of records named by --runs."""
     return path_option(options, "runs") or Path("runs")
 
 
 def use_data_folder(options: Mapping[str, str]) -> None:
-    """Let --data DIR name the folder of raw data, for this process and those that it starts."""
+    """Set the folder of raw data to --data DIR, for this process and its child processes."""
     folder = path_option(options, "data")
     if folder is None:
         return
@@ -247,12 +247,12 @@ def use_data_folder(options: Mapping[str, str]) -> None:
 
 
 def device(options: Mapping[str, str]) -> str:
-    """The device that --device names: cpu or cuda."""
+    """The device named by --device: cpu or cuda."""
     name = choice(options, "device", ("auto", "cpu", "cuda"), "auto")
     import torch
 
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and not torch.cuda.is_available():
-        raise PerdureError("--device cuda: no CUDA device was found; use --device cpu.")
+        raise PerdureError("--device cuda: no CUDA device found; use --device cpu.")
     return name

@@ -1,4 +1,4 @@
-"""perdure data: what data sets need, what is there, making caches ahead, and checking one's own data."""
+"""perdure data: what data sets need, what is available, building caches, and checking your own data."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from perdure.errors import PerdureError, unknown
 
 HELP = """\
 perdure data list                 what each benchmark needs, whether it is there and intact, what is built
-perdure data where                the folders of raw data and of what was built, and how they were chosen
-perdure data build BENCHMARK      read a benchmark's raw files and keep what was made of them
-perdure data check FOLDER         what is understood of one's own data, and all faults (see docs/own-data.md)
+perdure data where                the folders of raw data and of built data, and how they were chosen
+perdure data build BENCHMARK      read a benchmark's raw files and cache the result
+perdure data check FOLDER         check your own data: what was found, and all faults (see docs/own-data.md)
 
   --data DIR           folder of raw data (default: PERDURE_DATA, or the user's cache)
   --json               list, where and check: print JSON
-  --scale SCALE        build: as perdure run (default: laptop); options --benchmark.NAME VALUE too
+  --scale SCALE        build: as in perdure run (default: laptop); also takes --benchmark.NAME VALUE
   --benchmark.NAME VALUE   check: options of the benchmark arrays, such as --benchmark.kind tags
 """
 
 
 def data(words: list[str]) -> int:
-    """Hand over to one of the four commands."""
+    """Dispatch to one of the four commands."""
     read = parse(words, switches=("json",), on_off=on_off_options(words))
     if read.help or not read.positional:
         print(HELP, end="")
@@ -68,17 +68,17 @@ def _where(read: Arguments) -> int:
         chosen = "--data"
     else:
         chosen = (
-            VARIABLE if os.environ.get(VARIABLE) else f"the default; --data DIR or {VARIABLE} names another"
+            VARIABLE if os.environ.get(VARIABLE) else f"the default; change it with --data DIR or {VARIABLE}"
         )
     base = (
-        "XDG_CACHE_HOME" if os.environ.get("XDG_CACHE_HOME") else "the default; XDG_CACHE_HOME names another"
+        "XDG_CACHE_HOME" if os.environ.get("XDG_CACHE_HOME") else "the default; change it with XDG_CACHE_HOME"
     )
     folders = {"data": (data_folder(), chosen), "built": (cache_folder() / "built", base)}
     if "json" in read.options:
         print(json.dumps({name: str(path) for name, (path, _) in folders.items()}))
         return 0
     for name, (path, reason) in folders.items():
-        there = "" if path.is_dir() else ", not there yet"
+        there = "" if path.is_dir() else ", does not exist yet"
         print(f"{name:<6} {path}  ({reason}{there})")
     return 0
 
@@ -89,7 +89,7 @@ def _build(read: Arguments) -> int:
 
     general = ("data", "scale")
     if not read.positional:
-        raise PerdureError("perdure data build needs a BENCHMARK; perdure data list names them.")
+        raise PerdureError("perdure data build needs a BENCHMARK; perdure data list shows them.")
     name = read.positional[0]
     known = [one for one in option_names(sections(name, METHOD)) if one.startswith("benchmark.")]
     _takes(read, 1, (*general, *known))
@@ -110,7 +110,7 @@ def _build(read: Arguments) -> int:
 
 
 METHOD = "fine-tuning"
-"""A build needs a method's presets for the benchmark's own options only; any method will do."""
+"""A build uses a method's presets only for the options of the benchmark; any method will do."""
 
 
 def _check(read: Arguments) -> int:
@@ -118,7 +118,7 @@ def _check(read: Arguments) -> int:
     from perdure.commands.data_check import check
 
     if not read.positional:
-        raise PerdureError("perdure data check needs a FOLDER with one file or sub-folder for each task.")
+        raise PerdureError("perdure data check needs a FOLDER with one file or sub-folder per task.")
     known = [f"benchmark.{name}" for name in Arrays.model_fields if name != "folder"]
     _takes(read, 1, ("json", "data", *known))
     given = {name.removeprefix("benchmark."): value for name, value in read.values(known).items()}
@@ -126,10 +126,10 @@ def _check(read: Arguments) -> int:
 
 
 def _takes(read: Arguments, count: int, known: tuple[str, ...]) -> None:
-    """Refuse words and options that a command does not know."""
+    """Reject words and options that a command does not know."""
     check_count(read, count, "perdure data")
     check_names(read, known)
 
 
 COMMANDS = {"list": _list, "check": _check, "build": _build, "where": _where}
-"""What follows perdure data."""
+"""The sub-commands of perdure data."""

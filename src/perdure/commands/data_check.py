@@ -1,4 +1,4 @@
-"""perdure data check: what is understood of one's own data, what is worth knowing, and what is wrong."""
+"""perdure data check: what was found in your own data, what is worth knowing, and what is wrong."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from perdure.report.progress import Display
 from perdure.report.terminal import show
 
 WIDE = 30.0
-"""Values beyond this are far from what a recurrent network learns well from."""
+"""Values beyond this are too large for a recurrent network to learn well from."""
 FEW = 6
-"""Classes that are named in the table; of the others only the number is told."""
+"""Number of classes named in the table; the others are only counted."""
 
 
 def check(folder: str, options: Mapping[str, Any], *, as_json: bool) -> int:
-    """Print what is understood and all faults; 2 if there are any, else 0."""
+    """Print what was found and all faults; returns 2 if there are any, otherwise 0."""
     try:
         with Display() as display:
             found = validated(Arrays, {"folder": folder, **options}, "benchmark").understand(display.built)
@@ -41,7 +41,7 @@ def check(folder: str, options: Mapping[str, Any], *, as_json: bool) -> int:
         show(_table(found.tasks), *(Text(note) for note in notes))
         if not found.faults:
             words = f"perdure run arrays online-ewc --benchmark.folder {shlex.quote(folder)}"
-            show(Text(f"No faults. To learn from it: {words}"))
+            show(Text(f"No faults. To train on it: {words}"))
     for fault in found.faults:
         print(f"perdure: {fault}", file=sys.stderr)
     return 2 if found.faults else 0
@@ -71,12 +71,12 @@ def _plain(folder: str, found: Understood, notes: Sequence[str]) -> dict[str, An
 
 
 def contents(each: Assembled) -> dict[str, Any]:
-    """What the training targets hold: how often each class or bit occurs, or in which range values lie."""
+    """The contents of the training targets: how often each class or bit occurs, or the range of values."""
     return each.task.target.contents(each.task.train.y, each.classes)
 
 
 def _told(name: str, held: Any) -> str:
-    """One output's contents in words."""
+    """One output's contents as text."""
     if isinstance(held, dict):
         return f"{name}: {', '.join(f'{what} {value:.4g}' for what, value in held.items())}"
     return f"{name}: {held}"
@@ -101,7 +101,7 @@ def _table(tasks: Sequence[Assembled]) -> Table:
 
 
 def _notes(found: Understood) -> list[str]:
-    """What is no fault, but good to know."""
+    """What is not a fault, but worth knowing."""
     notes = []
     if any(each.drawn for each in found.tasks):
         notes.append(
@@ -126,7 +126,7 @@ def _range_notes(tasks: Sequence[Task]) -> list[str]:
     if tasks[0].train.scaling is not None or max(-least, most) <= WIDE:
         return []
     return [
-        f"Features reach from {least:.4g} to {most:.4g}; networks learn better from smaller ones: "
+        f"Features range from {least:.4g} to {most:.4g}; networks learn better from smaller values: "
         f"--benchmark.standardise."
     ]
 
@@ -136,7 +136,7 @@ def _training(task: Task) -> tuple[Array, Array]:
 
 
 def shared_sequences(one: Sequences, other: Sequences) -> int:
-    """How many sequences of the other are also in the one."""
+    """How many sequences of the second are also in the first."""
 
     def keys(data: Sequences) -> list[bytes]:
         return [_bytes(x[:length]) for x, length in zip(data.x, data.lengths, strict=True)]

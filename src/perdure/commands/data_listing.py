@@ -1,4 +1,4 @@
-"""What benchmarks need and what is there, and tables of tasks; all without torch."""
+"""What benchmarks need and what is available, and tables of tasks; all without torch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from perdure.benchmarks.task import Benchmark, Need, Task
 from perdure.registry import pieces
 
 STYLES = {"missing": "red", "differs": "red", "there": "green", "intact": "green", "absent": "dim"}
-"""How states are coloured."""
+"""Colours of the states."""
 
 
 def listed() -> list[dict[str, Any]]:
@@ -44,7 +44,7 @@ def listed() -> list[dict[str, Any]]:
 
 
 def state(need: Need) -> str:
-    """Whether it is missing (absent if optional) or there; with a known checksum: intact or differs."""
+    """Either missing (absent if optional) or there; with a known checksum, intact or differs."""
     path = data_folder() / need.path
     if not path.exists():
         if any((data_folder() / other).exists() for other in need.instead):
@@ -56,7 +56,7 @@ def state(need: Need) -> str:
 
 
 def needs_text(found: Sequence[dict[str, Any]]) -> Text:
-    """A line for each benchmark, and one below it for each need."""
+    """One line per benchmark, and one below it for each need."""
     text = Text(f"Data folder: {data_folder()}\n")
     for each in found:
         kept = each["built"]
@@ -72,7 +72,7 @@ def needs_text(found: Sequence[dict[str, Any]]) -> Text:
 
 
 def task_table(tasks: Sequence[Task]) -> Table:
-    """A row for each task: sizes, lengths, outputs."""
+    """One row per task: sizes, lengths, outputs."""
     table = Table()
     table.add_column("task", overflow="fold")
     table.add_column("kind")
@@ -85,12 +85,12 @@ def task_table(tasks: Sequence[Task]) -> Table:
 
 
 def lengths_of(task: Task) -> tuple[int, float, int]:
-    """The least, median and greatest length of a task's sequences."""
+    """The smallest, median and largest length of a task's sequences."""
     lengths = np.concatenate([task.train.lengths, task.val.lengths, task.test.lengths])
     return int(lengths.min()), float(np.median(lengths)), int(lengths.max())
 
 
 def span(task: Task) -> str:
-    """Lengths for a table: the least, median and greatest, or the one that all have."""
+    """Lengths for a table: smallest, median and largest, or the one that all share."""
     least, median, most = lengths_of(task)
     return str(least) if least == most else f"{least} / {median:g} / {most}"

@@ -1,4 +1,4 @@
-"""Carrying out configs for the command line: signals, and progress on standard error."""
+"""Running configs from the command line: signals, and progress on standard error."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from perdure.report.board import Board
 from perdure.report.progress import Display
 
 PATIENCE = 1.0
-"""Seconds within which a second signal counts as the first."""
+"""Seconds within which a second signal counts as part of the first."""
 
 
 class Signals:
-    """Ctrl-C and SIGTERM ask for a stop at the next safe moment; a second one is not so patient."""
+    """Ctrl-C and SIGTERM request a stop at the next safe point; a second one stops at once."""
 
     def __init__(self) -> None:
-        """Take over both signals for the life of the process; only its main thread can."""
+        """Handle both signals for the lifetime of the process; only its main thread can."""
         self.received: int | None = None
         self.when = 0.0
         if threading.current_thread() is threading.main_thread():
@@ -40,12 +40,12 @@ class Signals:
             raise KeyboardInterrupt
 
     def asked(self) -> bool:
-        """Whether a stop was asked for."""
+        """Whether a stop was requested."""
         return self.received is not None
 
     @property
     def code(self) -> int:
-        """The exit code that the signal stands for."""
+        """The exit code for the signal."""
         return 130 if self.received == signal.SIGINT else 2
 
 
@@ -59,7 +59,7 @@ def execute(
     save_every: float = 20.0,
     board: Board | None = None,
 ) -> list[RunResult]:
-    """Run all configs; results in the order of the configs. A board shows all of them together."""
+    """Run all configs; results are in the order of the configs. With a board, all are shown together."""
     signals = Signals()
     options = RunOptions(save_every=save_every, device=device, stop=signals.asked)
 
@@ -88,7 +88,7 @@ def _on(board: Board) -> Watcher:
 
 
 class _Displays:
-    """A display for each run, from its first news to its result; live if only one is there at a time."""
+    """A display for each run, from its first report to its result; live if only one is active at a time."""
 
     def __init__(self, labels: Sequence[str], *, live: bool) -> None:
         self.labels, self.live = labels, live

@@ -1,4 +1,4 @@
-"""perdure list: what there is."""
+"""perdure list: the available benchmarks, methods, scales and pieces."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from perdure.methods import COMBINATIONS
 
 HELP = """\
 perdure list: benchmarks, methods and scales
-perdure list pieces: weight sources, penalties, rehearsals, cells and bodies, of which they are made
+perdure list pieces: the weight sources, penalties, rehearsals, cells and bodies they are made of
 
   --plugin FILE        a Python file with pieces of your own
 """
@@ -23,7 +23,7 @@ TITLES = {
 
 
 def listing(words: list[str]) -> int:
-    """Print what there is."""
+    """Print what is available."""
     read = parse(words)
     check_names(read, ())
     check_count(read, 1, "perdure list")
@@ -39,7 +39,7 @@ def listing(words: list[str]) -> int:
 
 
 def _list_pieces() -> None:
-    """Pieces by kind; those from outside with the file they came from."""
+    """Pieces by kind; those from plugins with the file they came from."""
     from perdure.registry import origin, pieces
 
     for kind, title in TITLES.items():
@@ -61,11 +61,11 @@ def _list_methods() -> None:
     for name, method in methods().items():
         print(f"  {name:<22}{method.about}")
     for name in COMBINATIONS:
-        print(f"  {name:<22}both together")
+        print(f"  {name:<22}both combined")
     print("\nScales (--scale)")
-    print("  smoke                 seconds: does it run?")
+    print("  smoke                 seconds: to check that it runs")
     print(
-        "  laptop                minutes: near the paper's accuracy, by higher learning rates (the default)"
+        "  laptop                minutes: close to the paper's accuracy, with higher learning rates (default)"
     )
     print("  paper                 the paper's sizes, iterations and hyper-parameters")
 

@@ -1,4 +1,4 @@
-"""The help for all options of a run, made from the config's own fields."""
+"""The help for all options of a run, generated from the fields of its config."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from perdure.presets import preset_sources
 
 
 def print_options(benchmark: str, method: str, scale: str) -> None:
-    """Print every option with its default at this scale and what it means."""
+    """Print every option with its default at this scale and its meaning."""
     chosen = preset(benchmark, method, scale, {})
     print(f"Options of {benchmark} with {method}; defaults are those of --scale {scale}.")
     for source in preset_sources(benchmark, method, scale):

@@ -9,17 +9,17 @@ from perdure.commands.showing import warn
 from perdure.errors import PerdureError
 
 HELP = """\
-perdure report: one HTML page of all runs and findings; it needs no network and no other file
+perdure report: one HTML page with all runs and findings; it needs no network and no other files
 
   --runs DIR           folder of records and findings (default: runs)
   --out FILE           the page (default: report.html in the folder of runs)
   --title TEXT         its title
 
-Findings are what perdure reproduce found; the page shows them beside the published numbers.
+Findings are the results of perdure reproduce; the page shows them next to the published numbers.
 """
 
 NAME, TITLE = "report.html", "Continual learning in recurrent networks"
-"""What the page is called where nothing else is said."""
+"""Default file name and title of the page."""
 ENDINGS = (".html", ".htm")
 
 
@@ -32,21 +32,21 @@ def reporting(words: list[str]) -> int:
         return 0
     if read.positional:
         raise PerdureError(
-            f"perdure report takes options alone, but '{read.positional[0]}' was given; did you mean "
+            f"perdure report takes only options, but '{read.positional[0]}' was given; did you mean "
             f"--runs {read.positional[0]}?"
         )
     out = path_option(read.options, "out")
     if out is not None and out.suffix.lower() not in ENDINGS:
-        raise PerdureError(f"--out: a page's name must end in {' or '.join(ENDINGS)} (given: '{out.name}').")
+        raise PerdureError(f"--out: the file name must end in {' or '.join(ENDINGS)} (given: '{out.name}').")
     runs = runs_folder(read.options)
     print(f"Report: {make_report(runs, out, read.options.get('title', TITLE))}")
     return 0
 
 
 def make_report(runs: Path, out: Path | None = None, title: str = TITLE) -> Path:
-    """Write the page of a folder of runs, by default into it; returns where it is.
+    """Write the page of a folder of runs, by default into that folder; returns its path.
 
-    Damaged records and findings are named on standard error and left out.
+    Damaged records and findings are reported on standard error and left out.
     """
     from perdure.paper.findings import all_findings
     from perdure.report.page import write_page

@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 HELP = """\
 perdure reproduce NAME ... | all: run what an item of the paper needs, print its table, draw its figures
 
-  NAME                 such as table-1; without a name all items are listed
+  NAME                 such as table-1; without a name, list all items
   --scale SCALE        smoke (seconds), laptop (default) or paper (the paper's settings)
-  --seeds N            seeds of each setting (default: smoke 1, laptop 3, paper 10; fewer for some items)
-  --workers N          processes, of one thread each (default: one for each core)
+  --seeds N            seeds per setting (default: smoke 1, laptop 3, paper 10; fewer for some items)
+  --workers N          processes, each with one thread (default: one per core)
   --runs DIR           folder of records, findings and figures (default: runs)
   --data DIR           folder of raw data (default: PERDURE_DATA, or the user's cache)
   --device DEVICE      auto, cpu or cuda (default: auto)
-  --plan               only say how many runs it takes and how long
+  --plan               only show how many runs are needed and how long they take
 
-Runs that are there already are not made again; a command that was stopped continues where it was.
+Finished runs are not repeated; an interrupted command continues where it stopped.
 """
 
 OPTIONS = ("scale", "seeds", "workers", "runs", "data", "device", "plan")
@@ -62,7 +62,7 @@ def reproducing(words: list[str]) -> int:
     every = "all" in read.positional
     named = {name: find_item(name) for name in read.positional if name != "all"}
     if every and named:
-        raise PerdureError(f"'all' stands for every item; leave out either it or '{next(iter(named))}'.")
+        raise PerdureError(f"'all' means every item; leave out either it or '{next(iter(named))}'.")
     chosen = items() if every else named
     chosen = _possible(chosen, scale, refuse=not every)
     seeds = {name: whole_number(read.options, "seeds", item.seeds(scale), 1) for name, item in chosen.items()}
@@ -85,7 +85,7 @@ def _list(items: Mapping[str, Item]) -> None:
 
 
 def _possible(items: Mapping[str, Item], scale: str, *, refuse: bool) -> dict[str, Item]:
-    """The items whose data can be had; the others are named, or refused."""
+    """The items whose data are available; the others are reported, or raise an error."""
     checked: dict[Benchmark, PerdureError | None] = {}
     possible = {}
     for name, item in items.items():
@@ -100,12 +100,12 @@ def _possible(items: Mapping[str, Item], scale: str, *, refuse: bool) -> dict[st
         elif refuse:
             raise faults[0]
         else:
-            print(f"{name} is left out: {faults[0]}", file=sys.stderr)
+            print(f"{name} is skipped: {faults[0]}", file=sys.stderr)
     return possible
 
 
 def _fault(benchmark: Benchmark) -> PerdureError | None:
-    """Which raw files a benchmark lacks, if so; nothing is built for that."""
+    """The error about a benchmark's missing raw files, if any; nothing is built."""
     try:
         benchmark.find_files()
     except PerdureError as fault:
@@ -114,7 +114,7 @@ def _fault(benchmark: Benchmark) -> PerdureError | None:
 
 
 def _announce(work: Plan, workers: int, scale: str, where: str) -> Mapping[str, float]:
-    """How much there is to do, and for how long; returns the seconds of each missing run, if measured."""
+    """Show how much there is to do and for how long; returns the seconds of each missing run, if known."""
     warn(work.warnings)
     print(f"{len(work.configs)} runs, {len(work.found)} of them finished already.", file=sys.stderr)
     costs: Mapping[str, float] = {}
@@ -125,17 +125,17 @@ def _announce(work: Plan, workers: int, scale: str, where: str) -> Mapping[str, 
         costs = estimate(work, where)
         seconds = sum(costs.values())
         print(
-            f"The other {len(work.missing)} take about {duration(seconds)} of one core, so "
+            f"The other {len(work.missing)} take about {duration(seconds)} on one core, so "
             f"{duration(seconds / workers)} with {workers} at once "
-            "(by finished seeds, or by a few iterations of the first task: later tasks can take longer, "
-            "early stopping makes them shorter).",
+            "(estimated from finished seeds, or from a few iterations of the first task: later tasks can "
+            "take longer, early stopping makes them shorter).",
             file=sys.stderr,
         )
     return costs
 
 
 def _run(work: Plan, costs: Mapping[str, float], runs: Path, workers: int, where: str) -> dict[str, Record]:
-    """Run what is missing, the longest first, so that no long one is left over; all records by hash."""
+    """Run what is missing, longest first, so that no long run is left at the end; all records by hash."""
     from perdure.commands.executing import execute
     from perdure.report.board import Board
 
@@ -152,9 +152,9 @@ def _run(work: Plan, costs: Mapping[str, float], runs: Path, workers: int, where
 def _evaluate(
     items: Mapping[str, Item], scale: str, seeds: Mapping[str, int], runs: Path, records: Mapping[str, Record]
 ) -> int:
-    """Tables on standard output, figures and findings on disk, and the report; an exit code.
+    """Print tables, write figures, findings and the report; returns an exit code.
 
-    An item that cannot be evaluated, because files of a run are gone, does not take the others with it.
+    An item that cannot be evaluated, because files of a run are missing, does not affect the others.
     """
     from perdure.commands.reporting import make_report
     from perdure.paper.item import FinishedRuns
@@ -167,7 +167,7 @@ def _evaluate(
         try:
             findings, drawn = evaluate(name, item, FinishedRuns(scale, seeds[name], runs, records))
         except PerdureError as fault:
-            print(f"{name} is left out: {fault}", file=sys.stderr)
+            print(f"{name} is skipped: {fault}", file=sys.stderr)
             code = 2
             continue
         figures = keep(findings, drawn, runs)

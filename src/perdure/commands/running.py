@@ -29,24 +29,24 @@ if TYPE_CHECKING:
 HELP = """\
 perdure run BENCHMARK METHOD: learn a benchmark's tasks one after the other
 
-  BENCHMARK            such as permuted-copy; perdure list names all
-  METHOD               such as fine-tuning, or parts joined by + such as masking+si
+  BENCHMARK            such as permuted-copy; perdure list shows all
+  METHOD               such as fine-tuning, or methods joined by +, such as masking+si
 
   --seed S             seed of the run (default: 0)
-  --seeds N            run the seeds 0 to N-1 instead
+  --seeds N            run seeds 0 to N-1 instead
   --scale SCALE        smoke (seconds), laptop (default, minutes) or paper (the paper's settings)
-  --workers N          processes, of one thread each (default: 1)
+  --workers N          processes, each with one thread (default: 1)
   --runs DIR           folder of records (default: runs)
   --data DIR           folder of raw data (default: PERDURE_DATA, or the user's cache)
   --device DEVICE      auto, cpu or cuda (default: auto)
   --plot FILE          draw the accuracy matrix (.png, .pdf or .svg; one seed only)
-  --json               one JSON object a run on standard output, progress on standard error
-  --force              run again even if there is a finished record
+  --json               one JSON object per run on standard output, progress on standard error
+  --force              run again even if a finished record exists
   --save-every SECONDS time between checkpoints (default: 20)
-  --plugin FILE        a Python file with pieces of your own; may be given several times
+  --plugin FILE        a Python file with your own pieces; may be given several times
 
 perdure run BENCHMARK METHOD --help lists every option of the benchmark, the network and the method.
-A run that was stopped continues where it was when the same command is given again.
+An interrupted run continues where it stopped when the same command is given again.
 """
 
 SWITCHES = ("json", "force")
@@ -60,11 +60,11 @@ def running(words: list[str]) -> int:
         if read.help:
             print(HELP, end="")
             return 0
-        raise PerdureError("perdure run needs a BENCHMARK and a METHOD; perdure list names them.")
+        raise PerdureError("perdure run needs a BENCHMARK and a METHOD; perdure list shows them.")
     if len(read.positional) > 2:
         raise PerdureError(
-            f"perdure run takes two names, but '{read.positional[2]}' follows them; "
-            f"options begin with two dashes."
+            f"perdure run takes two names, but a third, '{read.positional[2]}', is given; "
+            f"options start with two dashes."
         )
     from perdure.config import option_names, sections
     from perdure.presets import SCALES
@@ -86,7 +86,7 @@ def running(words: list[str]) -> int:
     if figure is not None:
         check_format(figure)
         if len(configs) > 1:
-            raise PerdureError("--plot draws one run; give --seed instead of --seeds.")
+            raise PerdureError("--plot draws one run; use --seed instead of --seeds.")
     from perdure.commands.executing import execute
 
     done = execute(
@@ -102,11 +102,11 @@ def running(words: list[str]) -> int:
 
 
 def _configs(read: Arguments, scale: str) -> list[Config]:
-    """One config for each seed."""
+    """One config per seed."""
     from perdure.config import build
 
     if "seed" in read.options and "seeds" in read.options:
-        raise PerdureError("Give --seed S for one run or --seeds N for several, not both.")
+        raise PerdureError("Use --seed S for one run or --seeds N for several, not both.")
     seeds = [whole_number(read.options, "seed", 0, 0)]
     if "seeds" in read.options:
         seeds = list(range(whole_number(read.options, "seeds", 1, 1)))

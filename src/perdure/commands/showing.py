@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from perdure.storage.record import Record
 
 HELP = """\
-perdure show [RUN]: without RUN all finished runs; with it the run's accuracy matrix
+perdure show [RUN]: without RUN, all finished runs; with it, the run's accuracy matrix
 
-  RUN                  a run's hash, the first digits of it, or its folder
+  RUN                  a run's hash, its first digits, or its folder
   --runs DIR           the folder of runs (default: runs)
   --plot FILE          draw the accuracy matrix to FILE (.png, .pdf or .svg)
   --replay FILE        draw what the run rehearses: real, stored, reconstructed, replayed sequences
@@ -40,7 +40,7 @@ def showing(words: list[str]) -> int:
     runs = runs_folder(read.options)
     figure, replay = path_option(read.options, "plot"), path_option(read.options, "replay")
     if not read.positional and (figure or replay):
-        raise PerdureError("A figure is drawn of one run: perdure show RUN --plot FILE.")
+        raise PerdureError("A figure shows one run: use perdure show RUN --plot FILE.")
     if not read.positional:
         _show_all(runs, as_json="json" in read.options)
         return 0
@@ -48,7 +48,9 @@ def showing(words: list[str]) -> int:
     record = folder.record()
     warn(folder.warnings)
     if record is None:
-        raise PerdureError(f"Run {folder.path.name} is not finished; the command that began it continues it.")
+        raise PerdureError(
+            f"Run {folder.path.name} is not finished; the command that started it continues it."
+        )
     if "json" in read.options:
         print(json.dumps(record.json))
     else:

@@ -1,1 +1,1 @@
-"""The engine: one optimisation loop that knows no method and no benchmark by name."""
+"""The engine: one optimisation loop that refers to no method and no benchmark by name."""

@@ -1,4 +1,4 @@
-"""Adam and AdamW by the compiled library: torch's formulas, without torch's bookkeeping at every step."""
+"""Adam and AdamW in the compiled library: torch's formulas, without torch's overhead at every step."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from perdure.networks.native.library import available
 from perdure.networks.native.vectors import Settings, adam_move, adam_step, norm
 
 BETAS, EPSILON = (0.9, 0.999), 1e-8
-"""Torch's defaults, which are the paper's too."""
+"""Torch's defaults, which are also the paper's."""
 
 
 class NativeAdam:
-    """An optimiser of named flat vectors, moved in place; see `Optimiser` for what each call means."""
+    """An optimiser of named flat vectors, updated in place; see `Optimiser` for the meaning of each call."""
 
     def __init__(self, name: str, active: Vectors, rate: float, decay: float) -> None:
-        """`name` is Adam (the decay is part of the gradient) or AdamW (it shrinks the weights)."""
+        """`name` is Adam (decay is added to the gradient) or AdamW (decay shrinks the weights)."""
         self.active, self.rate, self.pace = active, rate, 1.0
         self.decay, self.decoupled = decay, name == "AdamW"
         self.steps = 0
@@ -28,11 +28,11 @@ class NativeAdam:
         self.squares = {n: torch.zeros_like(vector, requires_grad=False) for n, vector in active.items()}
 
     def go_at(self, pace: float) -> None:
-        """Set the rate to `pace` times its start value."""
+        """Set the learning rate to `pace` times its initial value."""
         self.pace = pace
 
     def _settings(self, step: int) -> Settings:
-        """The numbers of step 1, 2, ...: with the corrections of both means for their start at zero."""
+        """The constants of step 1, 2, ..., with the bias corrections of both moments."""
         rate = self.rate * self.pace
         first, second = 1 - BETAS[0] ** step, 1 - BETAS[1] ** step
         decay, shrink = (0.0, 1 - rate * self.decay) if self.decoupled else (self.decay, 1.0)
@@ -40,7 +40,7 @@ class NativeAdam:
 
     @torch.no_grad()
     def step(self) -> None:
-        """Move the vectors by their gradients; one without a gradient stays."""
+        """Update the vectors by their gradients; those without a gradient are unchanged."""
         self.steps += 1
         settings = self._settings(self.steps)
         for name, vector in self.active.items():
@@ -49,7 +49,7 @@ class NativeAdam:
 
     @torch.no_grad()
     def would_move(self) -> Vectors:
-        """The step for the gradients as they are now, without taking it."""
+        """The step for the current gradients, without taking it."""
         settings, moves = self._settings(self.steps + 1), {}
         for name, vector in self.active.items():
             gradient = vector.grad
@@ -68,7 +68,7 @@ class NativeAdam:
         return tensors, {"steps": self.steps}
 
     def restore(self, tensors: Vectors, numbers: dict[str, float]) -> None:
-        """Continue from what `state` gave."""
+        """Continue from a result of `state`."""
         self.steps = int(numbers["steps"])
         for name in self.active:
             self.means[name].copy_(tensors[f"{name}/exp_avg"])
@@ -76,14 +76,14 @@ class NativeAdam:
 
 
 def make_optimiser(name: str, active: Vectors, rate: float, decay: float) -> Optimiser | NativeAdam:
-    """An optimiser by name: Adam and AdamW by the compiled library where it runs, all others by torch."""
+    """An optimiser by name: Adam and AdamW from the compiled library if available, others from torch."""
     if name in ("Adam", "AdamW") and all(available(vector) for vector in active.values()):
         return NativeAdam(name, active, rate, decay)
     return Optimiser(name, active, rate, decay)
 
 
 def clip_gradients(active: Vectors, longest: float) -> float:
-    """Shorten the gradient of all vectors together to `longest` if it is longer; returns the old length."""
+    """Scale the gradient of all vectors down to the norm `longest` if it is longer; returns its old norm."""
     gradients = [vector.grad for vector in active.values() if vector.grad is not None]
     length = norm(gradients)
     if length is None:

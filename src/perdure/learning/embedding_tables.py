@@ -1,7 +1,7 @@
 """Tables of word vectors that are trained with their task.
 
-A task may read row numbers of a table (`Sequences.table`). The table is the task's own: it is trained in the
-task's phase, if at all, and stays as it is afterwards, like an output head.
+A task may read row indices of a table (`Sequences.table`). The table belongs to the task: it is trained in
+the task's phase, if at all, and stays fixed afterwards, like an output head.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from perdure.networks.batch import Data
 from perdure.networks.layout import Vectors
 
 PREFIX = "table."
-"""How the parameter vectors of tables are named: table.0, table.1, ..."""
+"""Prefix of the parameter vectors of tables: table.0, table.1, ..."""
 
 
 def tables(data: Mapping[int, Splits]) -> Vectors:

@@ -1,4 +1,4 @@
-"""All phases of a run, one after the other: a task arrives, is learnt, and all tasks are tested."""
+"""All phases of a run, in order: a task arrives and is learnt, and all tasks are tested."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from perdure.weights.source import GeneratorFactory
 
 @dataclass
 class Progress:
-    """Where a run stands; given to whoever watches it."""
+    """The progress of a run, as reported to observers."""
 
     phase: int
     phases: int
@@ -35,11 +35,11 @@ class Progress:
     accuracy: list[float] | None = None
     """At the end of a phase: the test accuracy of each task."""
     score: str = "accuracy"
-    """What the percentages are called."""
+    """What the percentages measure."""
 
 
 class CheckpointStore(Protocol):
-    """Where a run keeps itself: checkpoints to resume from, and the learner's state after each phase."""
+    """Storage for a run: checkpoints to resume from, and the learner's state after each phase."""
 
     def load(self) -> tuple[Vectors, Facts] | None:
         """The last checkpoint, or None."""
@@ -48,46 +48,46 @@ class CheckpointStore(Protocol):
         """Replace the checkpoint."""
 
     def keep(self, phase: int, tensors: Vectors) -> None:
-        """Keep the learner's state after a phase for good."""
+        """Store the learner's state after a phase permanently."""
 
 
 @dataclass
 class Results:
-    """What came out: the accuracy matrix R[k][j] (after phase k, on task j), curves and times."""
+    """The results: the accuracy matrix R[k][j] (after phase k, on task j), curves and times."""
 
     accuracy: list[list[float]] = field(default_factory=list)
     f1: list[list[float]] = field(default_factory=list)
-    """The same for the weighted F1 in percent; empty where answers are values."""
+    """The same for the weighted F1 in percent; empty if targets are values."""
     error: list[list[float]] = field(default_factory=list)
-    """The same for the root mean squared error; empty where answers are classes or bits."""
+    """The same for the root mean squared error; empty if targets are classes or bits."""
     curves: list[list[dict[str, float]]] = field(default_factory=list)
     iterations: list[int] = field(default_factory=list)
     seconds: list[dict[str, float]] = field(default_factory=list)
     memory: dict[str, int] = field(default_factory=dict)
-    """Bytes that each penalty, the rehearsal and one stored sample take after the last phase so far."""
+    """Bytes used by each penalty, the rehearsal and one stored sample after the last phase so far."""
     sizes: dict[str, int] = field(default_factory=dict)
-    """Numbers of weights after the last phase so far: of the network, and of all that is trained."""
+    """Numbers of weights after the last phase so far: of the network, and of everything that is trained."""
 
 
 @dataclass(frozen=True)
 class RunOptions:
     """How a run is carried out, apart from what it computes.
 
-    Only device and threads can change numbers, in the last digits; the record names both.
+    Only device and threads can change numbers, in the last digits; both are in the record.
     """
 
     watch: Callable[[Progress], None] = lambda _: None
     stop: Callable[[], bool] = lambda: False
-    """Asked after each iteration; if true, the run saves itself and stops."""
+    """Called after each iteration; if it returns true, the run saves its state and stops."""
     tell: Callable[[str], None] = lambda _: None
-    """Told once, before the first iteration, how large things are."""
+    """Called once, before the first iteration, with the sizes."""
     building: Watch = quiet
-    """Told how far a long build of the data is."""
+    """Called with the progress of a long data build."""
     save_every: float = 20.0
     """Seconds between checkpoints within a phase."""
     device: str = "cpu"
     threads: int = 1
-    """Threads of torch: one is best for small networks, and numbers depend on it."""
+    """Torch's threads: one is best for small networks, and numbers depend on it."""
 
 
 def learn(
@@ -98,7 +98,7 @@ def learn(
     store: CheckpointStore,
     options: RunOptions,
 ) -> Results:
-    """Learn all tasks; continue from the store's checkpoint if it has one."""
+    """Learn all tasks; continue from the store's checkpoint if there is one."""
     results, state = Results(), init(learner)
     resumed: tuple[Vectors, Facts] | None = None
     checkpoint = store.load()
@@ -129,7 +129,7 @@ def learn(
             (results.error, [score.error for score in scores]),
         ):
             numbers = [value for value in column if value is not None]
-            if numbers:  # a target has one of them for all its tasks
+            if numbers:  # a target has one of the two, for all its tasks
                 matrix.append(numbers)
         results.curves.append(phase.curve)
         results.iterations.append(phase.iteration)
@@ -155,9 +155,9 @@ def begin_phase(
     training: Training,
     generators: GeneratorFactory,
 ) -> Phase:
-    """The phase of some tasks. The state grows by those that it does not know yet.
+    """The phase of some tasks. The state grows by those that are new to it.
 
-    Of the data only those of these tasks are handed on; of the other known tasks no more than their format.
+    Only the data of these tasks are passed on; of other known tasks, only the format.
     """
     known = state.network.tasks
     new = {task: data[task] for task in tasks if task >= known}
@@ -172,7 +172,7 @@ def begin_phase(
 def score_all_tasks(
     learner: Learner, state: LearnerState, data: Sequence[Splits], generators: GeneratorFactory
 ) -> list[Score]:
-    """Test scores of all tasks. One that has not arrived is tested as it would start."""
+    """Test scores of all tasks. A task that has not arrived is tested in its initial state."""
     everything = grow(learner, state, outputs_of(data[state.network.tasks :]), generators)
     return [
         evaluate(*everything.weights(learner, task), read_through(splits.test, task, state.parameters), task)
@@ -181,12 +181,12 @@ def score_all_tasks(
 
 
 def outputs_of(data: Sequence[Splits]) -> list[int]:
-    """Numbers of outputs of tasks."""
+    """The numbers of outputs of tasks."""
     return [splits.outputs for splits in data]
 
 
 def sizes_of(state: LearnerState) -> dict[str, int]:
-    """Numbers of weights: of the network's psi, and of all that is trained."""
+    """Numbers of weights: of the network's psi, and of everything that is trained."""
     trained = sum(vector.numel() for vector in state.parameters.values())
     return {"network": state.network.layout.size, "trained": trained}
 
@@ -201,12 +201,12 @@ def _memory(learner: Learner, state: LearnerState) -> dict[str, int]:
 
 
 SHOW_EVERY = 0.2
-"""Seconds between looks at the progress."""
+"""Seconds between progress checks."""
 
 
 @dataclass
 class _Course:
-    """One phase on its way: training with checkpoints and reports."""
+    """One phase in progress: training with checkpoints and reports."""
 
     phase: Phase
     number: int
@@ -225,7 +225,7 @@ class _Course:
             now = time.perf_counter()
             if options.stop():
                 self._save(now - begun)
-                raise Interrupted("Stopped; the same command continues where it was.")
+                raise Interrupted("Stopped; the same command continues where it stopped.")
             if now - saved > options.save_every:
                 self._save(now - begun)
                 saved = time.perf_counter()
@@ -236,7 +236,7 @@ class _Course:
         return time.perf_counter() - begun
 
     def _save(self, seconds: float) -> None:
-        """Replace the checkpoint by one within the phase."""
+        """Replace the checkpoint with one within the phase."""
         tensors, facts = self.phase.state()
         before = self.phase.before
         self.store.save(
@@ -249,7 +249,7 @@ class _Course:
         )
 
     def progress(self, losses: dict[str, float], seconds: float, accuracy: list[float] | None) -> Progress:
-        """Where the phase is."""
+        """The progress of the phase."""
         phase = self.phase
         return Progress(
             phase=self.number,

@@ -14,25 +14,25 @@ from perdure.networks.network import Network
 from perdure.networks.targets import negative_log_likelihood, tally
 
 EVALUATION_BATCH = 500
-"""Sequences of one forward pass: large enough to be fast, small enough for the cache."""
+"""Sequences per forward pass: large enough to be fast, small enough for the cache."""
 
 
 class Score(NamedTuple):
-    """What a network reaches on a split."""
+    """The performance of a network on a split."""
 
     accuracy: float
-    """In percent over all that is asked, higher is better: the target's `score_name` says what it is."""
+    """In percent over everything scored, higher is better; the target's `score_name` says what it is."""
     loss: float
     """Mean negative log-likelihood of a sample."""
     f1: float | None = None
     """Weighted F1 in percent, for classes and bits."""
     error: float | None = None
-    """Root mean squared error in the data's own units, for values."""
+    """Root mean squared error in the units of the data, for values."""
 
     def improves(self, best: Score) -> bool:
         """Whether it is better than the best so far.
 
-        By the accuracy; for values by the loss, which goes on falling where R^2 is still clipped at 0.
+        Compares accuracy; for values the loss, which keeps falling while R^2 is still clipped at 0.
         """
         return self.accuracy > best.accuracy if self.error is None else self.loss < best.loss
 

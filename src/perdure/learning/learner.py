@@ -1,4 +1,4 @@
-"""A learner is choices: where weights come from, what protects them, and which tasks go together."""
+"""A learner is a set of choices: where weights come from, what protects them, which tasks go together."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from perdure.rehearsal.rehearsal import Rehearsal
 from perdure.weights.source import GeneratorFactory, Stock, WeightSource, take
 
 REHEARSAL = "rehearsal"
-"""Name of the rehearsal among the hooks; a penalty has its own name."""
+"""Name of the rehearsal among the hooks; penalties have their own names."""
 
 
 @dataclass(frozen=True)
 class Learner:
-    """The composition that a method's name stands for, for sequences with so many features."""
+    """The composition that a method's name refers to, for sequences with a given number of features."""
 
     architecture: Architecture
     inputs: int
@@ -31,34 +31,34 @@ class Learner:
 
     @property
     def hooks(self) -> dict[str, Hook]:
-        """All that accompanies a phase, by name, in the order in which losses are added."""
+        """Everything that accompanies a phase, by name, in the order in which losses are added."""
         hooks: dict[str, Hook] = dict(self.penalties)
         return hooks if self.rehearsal is None else hooks | {REHEARSAL: self.rehearsal}
 
     def phases(self, tasks: int) -> list[list[int]]:
-        """Which of so many tasks are learnt in each phase."""
+        """The tasks learnt in each phase, out of this many."""
         return [list(range(tasks))] if self.together else [[task] for task in range(tasks)]
 
 
 @dataclass(frozen=True)
 class LearnerState:
-    """What a learner has learnt so far: all that must outlive a phase."""
+    """What a learner has learnt so far: everything that must outlive a phase."""
 
     network: Network
     """The network for the tasks that have arrived."""
     parameters: Vectors
     buffers: Vectors
     memories: Mapping[str, Vectors]
-    """For each hook its memory."""
+    """The memory of each hook."""
 
     def weights(self, learner: Learner, task: int) -> tuple[Network, Weights]:
-        """The network and psi with which `task` runs now."""
+        """The network and psi with which `task` currently runs."""
         positions = learner.source.active(self.network, self.buffers, [task])
         active = take(self.parameters, positions)
         return learner.source.weights(self.network, self.buffers, active, task)
 
     def to(self, device: str) -> LearnerState:
-        """The same on another device."""
+        """The same state on another device."""
         return replace(
             self,
             parameters=moved(self.parameters, device),

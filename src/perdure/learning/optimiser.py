@@ -1,7 +1,7 @@
 """Optimisers by name, their state as plain tensors, and the step that one would take.
 
-Parameters are a few long vectors, so optimisers that treat each entry by itself are offered; those that
-look at matrices (Muon, Adafactor), closures (LBFGS) or sparse gradients are not.
+Parameters are a few long vectors, so only element-wise optimisers are available; those that need matrices
+(Muon, Adafactor), closures (LBFGS) or sparse gradients are not.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from perdure.networks.layout import Vectors
 OPTIMISERS = (
     "Adam", "AdamW", "SGD", "RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "ASGD", "Rprop",
 )  # fmt: skip
-"""The offered names, as torch.optim spells them."""
+"""The available names, as torch.optim spells them."""
 
 
 def has_decay(name: str) -> bool:
-    """Whether an optimiser knows weight decay."""
+    """Whether an optimiser supports weight decay."""
     return "weight_decay" in inspect.signature(getattr(torch.optim, name)).parameters
 
 
 class Optimiser:
-    """An optimiser of named vectors, which it moves in place."""
+    """An optimiser of named vectors, which it updates in place."""
 
     def __init__(self, name: str, active: Vectors, rate: float, decay: float) -> None:
-        """Build torch's optimiser; fused where torch has that: one pass over memory."""
+        """Build torch's optimiser; fused, if torch supports it, for one pass over memory."""
         kind = getattr(torch.optim, name)
-        # Always say the decay: torch's own default is not 0 for all of them.
+        # Always pass the decay: torch's own default is not 0 for all of them.
         extra: dict[str, object] = {"weight_decay": decay} if has_decay(name) else {}
         if "fused" in inspect.signature(kind).parameters:
             extra["fused"] = True
@@ -41,17 +41,17 @@ class Optimiser:
         self._shadow: tuple[Vectors, torch.optim.Optimizer] | None = None
 
     def go_at(self, pace: float) -> None:
-        """Set the rate to `pace` times its start value."""
+        """Set the learning rate to `pace` times its initial value."""
         for group in self.torch.param_groups:
             group["lr"] = self.rate * pace
 
     def step(self) -> None:
-        """Move the vectors by their gradients."""
+        """Update the vectors by their gradients."""
         self.torch.step()
 
     @torch.no_grad()
     def would_move(self) -> Vectors:
-        """The step for the gradients as they are now, without taking it: a shadow takes it."""
+        """The step for the current gradients, without taking it: a shadow copy takes it."""
         if self._shadow is None:
             copies = {name: vector.detach().clone() for name, vector in self.active.items()}
             self._shadow = copies, self._build(list(copies.values()))
@@ -66,7 +66,7 @@ class Optimiser:
         return {name: copies[name].sub_(vector) for name, vector in self.active.items()}
 
     def state(self) -> tuple[Vectors, dict[str, float]]:
-        """All state as tensors, and what are plain numbers."""
+        """All state as tensors, and as plain numbers."""
         tensors: Vectors = {}
         numbers: dict[str, float] = {}
         for name, state in zip(self.active, self._states(), strict=True):
@@ -78,7 +78,7 @@ class Optimiser:
         return tensors, numbers
 
     def restore(self, tensors: Vectors, numbers: dict[str, float]) -> None:
-        """Continue from what `state` gave."""
+        """Continue from a result of `state`."""
         for place, value in {**tensors, **numbers}.items():
             name, _, key = place.rpartition("/")
             self.torch.state[self.active[name]][key] = value
@@ -88,7 +88,7 @@ class Optimiser:
 
 
 def _assign(target: dict[str, object], source: dict[str, object]) -> None:
-    """Make one optimiser's state for a vector equal to another's, reusing tensors where there are any."""
+    """Make one optimiser's state for a vector equal to another's, reusing tensors where possible."""
     for key in set(target) - set(source):
         del target[key]
     for key, value in source.items():

@@ -1,6 +1,7 @@
 """The optimisation loop: one task, or several learnt together.
 
-The only such loop. It asks the weight source for psi, the hooks for their terms, and knows none by name.
+There is no other such loop. It gets psi from the weight source and loss terms from the hooks, and refers to
+none of them by name.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from perdure.networks.together import logits_of
 from perdure.weights.source import GeneratorFactory, put, take
 
 Facts = dict[str, Any]
-"""What a checkpoint keeps beside tensors; plain JSON."""
+"""What a checkpoint stores in addition to tensors; plain JSON."""
 
 
 def context_of(
@@ -38,10 +39,10 @@ def context_of(
     formats: Mapping[int, Data],
     generators: GeneratorFactory,
 ) -> PhaseContext:
-    """What hooks may know when the tasks whose data are given are about to be learnt."""
+    """What hooks may know when the tasks with the given data are about to be learnt."""
     tasks = list(data)
     known = [task for task in range(state.network.tasks) if task not in data]
-    # While old tasks are rehearsed, what is theirs alone (their heads) goes on learning too.
+    # While old tasks are rehearsed, their own parts (their heads) keep learning too.
     rehearsed = known if any(hook.rehearses for hook in learner.hooks.values()) else []
     positions = learner.source.active(state.network, state.buffers, tasks, rehearsed)
     return PhaseContext(
@@ -60,7 +61,7 @@ def context_of(
 
 
 class Phase:
-    """Training of some tasks, from the state before it to the state after it."""
+    """Training on some tasks, from the state before it to the state after it."""
 
     def __init__(
         self,
@@ -71,9 +72,9 @@ class Phase:
         training: Training,
         generators: GeneratorFactory,
     ) -> None:
-        """Set everything to the start of the phase.
+        """Set up the start of the phase.
 
-        `data` holds the tasks to be learnt, `formats` how data of all known tasks look, without samples.
+        `data` holds the tasks to be learnt, `formats` the data format of all known tasks, without samples.
         """
         self.learner, self.before, self.training = learner, state, training
         self.tasks, self.data = list(data), data
@@ -101,15 +102,15 @@ class Phase:
         self.curve: list[dict[str, float]] = []
 
     def _extra_vectors(self) -> list[str]:
-        """Names of the vectors that are trained beside the source's: the hooks' own, and word vectors."""
+        """Names of the vectors trained in addition to the source's: the hooks' own, and word vectors."""
         prefixes = tuple(prefix for hook in self.learner.hooks.values() for prefix in hook.prefixes)
-        # In one order, whether the state is fresh or from a file: sums of floats depend on it.
+        # In the same order whether the state is new or from a file, since sums of floats depend on it.
         extra = sorted(name for name in self.before.parameters if name.startswith(prefixes))
         return extra + [name for task in self.tasks if (name := f"{PREFIX}{task}") in self.before.parameters]
 
     @property
     def name(self) -> str:
-        """What is being learnt, for people."""
+        """A human-readable name of what is being learnt."""
         names = [splits.name for splits in self.data.values()]
         return names[0] if len(names) == 1 else f"{len(names)} tasks together"
 
@@ -144,7 +145,7 @@ class Phase:
         step = self._forward(self.mixture.take(self.training.batch_size))
         losses = {"task": self._task_loss(step.logits, step.batches)}
         alone = any(term.watches == "task" for term in self.terms.values())
-        if alone:  # some term wants to see the task's gradient by itself
+        if alone:  # some term needs the task's gradient separately
             losses["task"].backward(retain_graph=True)
             self._observe("task", step)
         for term in self.terms.values():
@@ -155,7 +156,7 @@ class Phase:
         return step, losses
 
     def _forward(self, indices: Mapping[int, Tensor]) -> Step:
-        """The mini-batch of the given samples, and the network's answers to it."""
+        """The mini-batch of the given samples, and the network's outputs for it."""
         learner, before = self.learner, self.before
         networks = learner.source.running(before.network, before.buffers, self.active, indices)
         batches = {
@@ -184,7 +185,7 @@ class Phase:
         }
 
     def _observe(self, moment: Watched, step: Step) -> None:
-        """Show the gradients of this moment to the terms that watch it."""
+        """Show the gradients at this point to the terms that watch it."""
         watchers = [term for term in self.terms.values() if term.watches == moment]
         if watchers:
             gradients = self._current_gradients()
@@ -192,24 +193,24 @@ class Phase:
                 term.observe(step, gradients)
 
     def _transform(self, step: Step) -> None:
-        """Let the terms that want to change the total gradient, one after the other."""
+        """Let terms that transform the total gradient do so, in order."""
         for term in self.terms.values():
             if term.transforms:
                 for name, gradient in term.transform(step, self._current_gradients()).items():
                     self.active[name].grad = gradient
 
     def _check(self, values: Mapping[str, float]) -> None:
-        """Stop before a step that would spoil the weights; checkpoints so far are good."""
+        """Stop before a step that would ruin the weights; checkpoints so far are good."""
         for name, value in values.items():
             if not math.isfinite(value):
                 raise PerdureError(
                     f"The {name} became {value} at iteration {self.iteration + 1} of "
-                    f"{self.data[self.tasks[0]].name}; a lower --training.learning_rate, "
-                    f"--training.clip 1 or a weaker penalty may help. The last checkpoint is intact."
+                    f"{self.data[self.tasks[0]].name}; try a lower --training.learning_rate, "
+                    f"--training.clip 1 or a weaker penalty. The last checkpoint is intact."
                 )
 
     def _validate(self) -> None:
-        """Note the curve; keep the best weights and stop early if asked to."""
+        """Record the curve; keep the best weights and stop early if so configured."""
         source, before, trained = self.learner.source, self.before, self.trained()
         scores = [
             evaluate(
@@ -242,7 +243,7 @@ class Phase:
         return {name: vector.detach() for name, vector in self.active.items()}
 
     def finish(self) -> LearnerState:
-        """The state after the phase: trained weights put back, memories renewed."""
+        """The state after the phase: trained weights put back, memories updated."""
         active = self.trained() if self.best is None else self.best[1]
         data = {task: read_through(splits.train, task, active) for task, splits in self.data.items()}
         end = PhaseEnd(active, data)
@@ -275,7 +276,7 @@ class Phase:
         return {f"{part}|{n}": v for part, vectors in parts.items() for n, v in vectors.items()}, facts
 
     def restore(self, tensors: Vectors, facts: Facts) -> None:
-        """Continue from what `state` gave."""
+        """Continue from a result of `state`."""
         parts: dict[str, Vectors] = {}
         for place, value in tensors.items():
             part, _, name = place.partition("|")

@@ -1,4 +1,4 @@
-"""Which samples make the next mini-batch: shuffled epochs, resumable."""
+"""The samples of the next mini-batch: shuffled epochs, resumable."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from perdure.networks.layout import Vectors
 
 
 class Shuffler:
-    """Walks through shuffled indices; a batch may straddle two epochs."""
+    """Iterates over shuffled indices; a batch may span two epochs."""
 
     def __init__(self, count: int, generator: torch.Generator) -> None:
         """Shuffle for the first time."""
@@ -33,7 +33,7 @@ class Shuffler:
         return {"generator": self.epoch_start, "position": torch.tensor(self.position)}
 
     def restore(self, state: Vectors) -> None:
-        """Continue from what `state` gave."""
+        """Continue from a result of `state`."""
         self.generator.set_state(state["generator"].cpu())
         self._shuffle()
         self.position = int(state["position"])
@@ -50,12 +50,12 @@ class Mixture:
     def __init__(
         self, counts: dict[int, int], generators: dict[int, torch.Generator], mixer: torch.Generator
     ):
-        """One shuffler for each task."""
+        """One shuffler per task."""
         self.shufflers = {task: Shuffler(n, generators[task]) for task, n in counts.items()}
         self.mixer = mixer
 
     def take(self, size: int) -> dict[int, Tensor]:
-        """Indices for each task that has a share of the batch."""
+        """Indices for each task with a share of the batch."""
         tasks = list(self.shufflers)
         if len(tasks) == 1:
             return {tasks[0]: self.shufflers[tasks[0]].take(size)}
@@ -75,7 +75,7 @@ class Mixture:
         return {**parts, "mixer": self.mixer.get_state()}
 
     def restore(self, state: Vectors) -> None:
-        """Continue from what `state` gave."""
+        """Continue from a result of `state`."""
         self.mixer.set_state(state["mixer"].cpu())
         for task, shuffler in self.shufflers.items():
             shuffler.restore({name: state[f"{task}/{name}"] for name in ("generator", "position")})

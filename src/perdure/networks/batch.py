@@ -1,4 +1,4 @@
-"""From arrays to what a network reads: tensors on a device, and packed mini-batches with targets."""
+"""From arrays to network inputs: tensors on a device, and packed mini-batches with targets."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from perdure.targets.target import Target
 class Batch:
     """A packed mini-batch.
 
-    `asked` are the rows at which the network must answer (None: all), ordered as `answers` says;
-    `targets` has one entry for each of them, [M, outputs] or [M], and so has the `mask` of what counts.
+    `asked` are the rows at which outputs are required (None: all), ordered as in `answers`;
+    `targets` has one entry per such row, [M, outputs] or [M], and so has the `mask` of scored entries.
     """
 
     target: Target | None
-    """What is asked; None where rows only pass through a network."""
+    """What is to be predicted; None if rows only pass through a network."""
     rows: Tensor
     packing: Packing
     asked: slice | Tensor | None
     answers: Packing
     targets: Tensor
     mask: Tensor | None = None
-    """Which targets are known and asked for, of their shape; None: all."""
+    """Which targets are known and scored, in their shape; None: all."""
 
     def __len__(self) -> int:
         """The number of sequences."""
@@ -38,7 +38,7 @@ class Batch:
 
 
 class Data:
-    """One split on a device, kept as compact as it came; a batch becomes floating point."""
+    """One split on a device, stored as compactly as it came; batches are floating point."""
 
     def __init__(
         self,
@@ -63,18 +63,18 @@ class Data:
 
     def having(self, x: Tensor, y: Tensor, lengths: Tensor) -> Data:
         """Other sequences with the same target, on the same device."""
-        other = copy(self)  # with its table or scaling
+        other = copy(self)  # including its table or scaling
         other.x, other.y = aligned(x.to(self.x.device)), aligned(y.to(self.x.device))
         other.lengths = aligned(lengths.cpu()) if bool((lengths != x.shape[1]).any()) else None
         other.complete = all_asked(self.target, y, other.lengths)
         return other
 
     def without_samples(self) -> Data:
-        """How these data look, and none of them."""
+        """The format of these data, without any samples."""
         return self.having(self.x[:0], self.y[:0], torch.zeros(0, dtype=torch.long))
 
     def reading(self, table: Tensor) -> Data:
-        """The same row numbers, read through another table [V, F]."""
+        """The same row indices, read through another table [V, F]."""
         other = copy(self)
         other.table = table
         return other
@@ -91,7 +91,7 @@ class Data:
         y = self.y.index_select(0, index.to(self.y.device))
         lengths = self.lengths
         packing = uniform(len(index), self.x.shape[1]) if lengths is None else pack_lengths(lengths[index])
-        rows = packing.pack(self.x, index)  # then turned into floating point: it is less by the padding
+        rows = packing.pack(self.x, index)  # before conversion to floating point, to exclude the padding
         rows = rows.to(self.dtype) if self.table is None else self.table[rows.long()]
         if self.scaling is not None:
             offset, factor = self.scaling
@@ -100,7 +100,7 @@ class Data:
 
 
 def all_asked(target: Target, y: Tensor, lengths: Tensor | None) -> bool:
-    """Whether every target within the sequences' ends is asked, so that masks can be skipped."""
+    """Whether every target within the sequences is scored, so that masks can be skipped."""
     asked = target.asked(y)
     if target.everywhere and lengths is not None:
         inside = torch.arange(y.shape[1]) < lengths[:, None]
@@ -111,7 +111,7 @@ def all_asked(target: Target, y: Tensor, lengths: Tensor | None) -> bool:
 def pack_batch(
     target: Target, x: Tensor, y: Tensor, lengths: Tensor | None = None, *, complete: bool = False
 ) -> Batch:
-    """Pack x [B, T, F] and y; lengths [B] or None if all are T long; `complete`: all of y is asked."""
+    """Pack x [B, T, F] and y; lengths are [B], or None if all are T; `complete`: all of y is scored."""
     packing = uniform(*x.shape[:2]) if lengths is None else pack_lengths(lengths)
     return _packed(target, packing.pack(x), packing, y, complete=complete)
 
@@ -127,18 +127,18 @@ def _packed(target: Target, rows: Tensor, packing: Packing, y: Tensor, *, comple
 def _where_asked(
     packing: Packing, answered: int, device: torch.device
 ) -> tuple[slice | Tensor | None, Packing]:
-    """The rows of the last `answered` steps of each sequence (0: all), and how the answers lie."""
+    """The rows of the last `answered` steps of each sequence (0: all), and the packing of the outputs."""
     if answered == 0:
         return None, packing
     return packing.last(answered, device), uniform(packing.batch, answered)
 
 
 def asking(target: Target, rows: Tensor, packing: Packing, answered: int) -> Batch:
-    """Packed rows [S, F] to be answered at the last `answered` steps (0: all); what is right is not known."""
+    """Packed rows [S, F] that require outputs at the last `answered` steps (0: all); targets are unknown."""
     asked, answers = _where_asked(packing, answered, rows.device)
     return Batch(target, rows, packing, asked, answers, rows[:0])
 
 
 def unlabelled(rows: Tensor, packing: Packing) -> Batch:
-    """Packed rows [S, F] that pass through a network everywhere, where nothing is asked."""
+    """Packed rows [S, F] that only pass through a network, without targets."""
     return Batch(None, rows, packing, None, packing, rows[:0])

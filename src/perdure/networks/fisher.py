@@ -34,12 +34,12 @@ def fisher(
 
     F_i = 1/N sum_n E_y [ (d log p(y | x_n, psi) / d psi_i)^2 ], where the expectation is
 
-    - `empirical`: the value at the true targets (what the paper uses),
+    - `empirical`: the value at the true targets (as in the paper),
     - `sampled`: the value at targets drawn from the model (needs `generator`),
-    - `exact`: taken over the model's own prediction, output by output; as many backward
-      sweeps as there are outputs times answered steps.
+    - `exact`: taken over the model's own predictions, output by output; this takes as many backward
+      sweeps as there are outputs times output steps.
 
-    `samples` limits the estimate to that many random ones (needs `generator`; default: all). Weights
+    `samples` limits the estimate to that many random samples (needs `generator`; default: all). Weights
     that the task does not use, such as other heads, get 0. The result has the shapes of `weights`.
     """
     if estimator not in get_args(Estimator):
@@ -51,7 +51,7 @@ def fisher(
     if generator is None and (subset or estimator == "sampled"):
         raise PerdureError(
             "fisher: a random subset or sampled targets need a generator, "
-            "for instance perdure.randomness.generator(seed, 'fisher')."
+            "such as perdure.randomness.generator(seed, 'fisher')."
         )
     index = torch.randperm(len(data), generator=generator)[:samples] if subset else torch.arange(len(data))
 

@@ -1,4 +1,4 @@
-"""Start values of a network's weights, as its layout describes them."""
+"""Initial values of a network's weights, as its layout describes them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from perdure.networks.layout import Layout, Weights
 
 
 def initialise(layout: Layout, generator: torch.Generator) -> Weights:
-    """Weights drawn one after the other, in the order of the layout.
+    """Draw the weights one after the other, in the order of the layout.
 
-    A layout that continues another one (a network that has gained a task) therefore begins with the very
+    A layout that extends another one (a network that has gained a task) therefore begins with exactly the
     same values.
     """
     weights: Weights = {}

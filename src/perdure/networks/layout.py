@@ -1,7 +1,7 @@
-"""Which weights a network has: names, shapes, start values, and the units that their axes belong to.
+"""The weights of a network: names, shapes, initial values, and the units that their axes belong to.
 
-A network's weights psi are a mapping from names to tensors. A `Layout` also knows them as one flat
-vector, which is how optimisers, importance values and hypernetworks see them.
+A network's weights psi are a mapping from names to tensors. A `Layout` also treats them as one flat
+vector, as optimisers, importance values and hypernetworks do.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from torch import Tensor
 from perdure.alignment import aligned
 
 Weights = dict[str, Tensor]
-"""psi: weights of a network by name."""
+"""psi: the weights of a network by name."""
 
 Vectors = dict[str, Tensor]
 """Named flat vectors: trainable parameters, importance values, anchors."""
 
 
 def moved(vectors: Vectors, device: str) -> Vectors:
-    """The same on another device, each at an aligned address whoever made it."""
+    """The same on another device, each at an aligned address, wherever it came from."""
     return {name: aligned(vector.to(device)) for name, vector in vectors.items()}
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of a weight tensor: groups of units side by side, `gates` copies stacked.
+    """One axis of a weight tensor: concatenated groups of units, stacked in `gates` copies.
 
-    The groups say which part of the network an entry belongs to; masking gathers along them.
+    The groups determine which part of the network an entry belongs to; masking gathers along them.
     """
 
     groups: tuple[tuple[str, int], ...]
@@ -41,7 +41,7 @@ class Axis:
 
     @property
     def units(self) -> int:
-        """Units of one copy."""
+        """Number of units of one copy."""
         return sum(size for _, size in self.groups)
 
     @property
@@ -50,7 +50,7 @@ class Axis:
         return self.gates * self.units
 
     def stacked(self, gates: int) -> Axis:
-        """The same units, `gates` copies of them."""
+        """The same units in `gates` copies."""
         return Axis(self.groups, gates)
 
     def gather(self, kept: Mapping[str, Tensor]) -> Tensor:
@@ -65,22 +65,22 @@ class Axis:
 
 @dataclass(frozen=True)
 class Start:
-    """How a weight starts: U(-bound, bound), or random orthogonal blocks one above the other."""
+    """How a weight is initialised: U(-bound, bound), or random orthogonal blocks on top of each other."""
 
     bound: float
     orthogonal_blocks: int = 0
     spread: float = 0.0
-    """Standard deviation that a hypernetwork's output should have at first in its place."""
+    """Standard deviation that a hypernetwork's output should initially have in its place."""
 
 
 @dataclass(frozen=True)
 class InitialisationRule:
-    """The rule by which layers choose the bounds of their start values (facts of the original)."""
+    """The rule by which layers choose the bounds of their initial values (following the original)."""
 
     kind: Literal["original", "torch"] = "original"
     """original: U(+-1/sqrt(fan-in)) per matrix; torch: U(+-1/sqrt(units)) in recurrent layers."""
     orthogonal: bool = False
-    """Whether hidden-to-hidden matrices start orthogonal, each gate's block for itself."""
+    """Whether hidden-to-hidden matrices are initialised orthogonal, each gate's block separately."""
 
     def affine(self, fan_in: int, units: int | None = None) -> Start:
         """For a matrix with `fan_in` columns and its bias; `units` are those of a recurrent layer."""
@@ -88,32 +88,32 @@ class InitialisationRule:
         return Start(size**-0.5, spread=(3 * fan_in) ** -0.5)
 
     def state_to_state(self, units: int, gates: int) -> Start:
-        """For W_hh [gates * units, units]; generated ones are to have the spread of orthogonal matrices."""
+        """For W_hh [gates * units, units]; generated ones should have the spread of orthogonal matrices."""
         return Start(units**-0.5, gates if self.orthogonal else 0, spread=units**-0.5)
 
 
 Weight = tuple[tuple[Axis, ...], Start]
-"""The axes of a weight and how it starts."""
+"""The axes of a weight and how it is initialised."""
 
 
 class Layout:
-    """An ordered mapping from weight names to axes and start values."""
+    """An ordered mapping from weight names to axes and initialisations."""
 
     def __init__(self, axes: Mapping[str, tuple[Axis, ...]], starts: Mapping[str, Start] | None = None):
-        """Remember the axes; the order of names is the order in the flat vector."""
+        """Store the axes; the order of names is the order in the flat vector."""
         self.axes = dict(axes)
         self.starts = dict(starts or {})
 
     @classmethod
     def of(cls, weights: Mapping[str, Weight]) -> Layout:
-        """A layout of weights with their starts."""
+        """A layout of weights with their initialisations."""
         return cls(
             {name: axes for name, (axes, _) in weights.items()},
             {name: start for name, (_, start) in weights.items()},
         )
 
     def __or__(self, other: Layout) -> Layout:
-        """These weights, then those of the other."""
+        """These weights, followed by those of the other."""
         return Layout(self.axes | other.axes, self.starts | other.starts)
 
     @cached_property
@@ -131,7 +131,7 @@ class Layout:
         return sum(self._sizes)
 
     def split(self, vector: Tensor) -> Weights:
-        """Named views of a flat vector [size]; gradients flow back in one piece."""
+        """Named views of a flat vector [size]; gradients flow back to it as a whole."""
         # The views are not aligned. Results still do not depend on where a run was resumed: an aligned vector
         # puts each view at the same offset from the alignment, before and after.
         parts = torch.split(vector, self._sizes)

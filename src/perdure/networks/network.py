@@ -1,8 +1,8 @@
 """The main network f(x, lengths, psi): a body, and a head for each task.
 
 A `Network` holds no weights. It knows their layout, and maps (weights, batch, task) to logits. Shared
-tensors, masked ones and the output of a hypernetwork look the same to it. It knows the tasks that have
-arrived so far, and `grown` gives the network with more of them.
+tensors, masked ones and the output of a hypernetwork are all alike to it. It knows the tasks that have
+arrived so far; `grown` returns the network with more of them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Network:
     """A network for tasks with the given numbers of inputs and outputs."""
 
     def __init__(self, architecture: Architecture, inputs: int, outputs: Sequence[int]) -> None:
-        """Derive the weight layout; `outputs` has one number for each task that is known so far."""
+        """Derive the weight layout; `outputs` has one number for each task known so far."""
         if architecture.heads == "single" and len(set(outputs)) > 1:
             raise PerdureError(
                 f"network.heads: a single head needs tasks of equal output size, found "
@@ -42,7 +42,7 @@ class Network:
 
     @property
     def tasks(self) -> int:
-        """Number of tasks K that are known so far."""
+        """Number of tasks K known so far."""
         return len(self.outputs)
 
     def grown(self, outputs: Sequence[int]) -> Network:
@@ -54,13 +54,13 @@ class Network:
         return "head.0" if self.architecture.heads == "single" else f"head.{task}"
 
     def parts(self, task: int) -> tuple[str, ...]:
-        """Names of the groups of weights that a task uses: the body, its head, and what tells it the task."""
+        """Names of the groups of weights that a task uses: the body, its head, and its identity input."""
         identity = (f"identity.{task}",) if self.architecture.task_identity else ()
         return (BODY, self.head(task), *identity)
 
     @cached_property
     def layouts(self) -> dict[str, Layout]:
-        """The layout of each group of weights: the body, then what came with each task."""
+        """The layout of each group of weights: the body, then what each task has added."""
         layouts = {BODY: self._plan.layout}
         for task, outputs in enumerate(self.outputs):
             head: dict[str, Weight] = {}
@@ -71,7 +71,7 @@ class Network:
         return layouts
 
     def _identity(self, task: int) -> Layout:
-        """The columns of a one-hot input that stand for a task, one vector for each entrance of the body."""
+        """The columns of a one-hot input that represent a task, one vector per entry point of the body."""
         rule = self.architecture.rule
         return Layout.of(
             {
@@ -112,7 +112,7 @@ class Network:
 
     @cached_property
     def units(self) -> dict[str, int]:
-        """Number of hidden units of each group that a mask may gate."""
+        """Number of hidden units of each group that can be masked."""
         named = [group for axes in self.body.axes.values() for axis in axes for group in axis.groups]
         return {name: size for name, size in named if name != "input"}
 
@@ -127,7 +127,7 @@ class Network:
         return self._plan.features.groups
 
     def narrowed(self, kept: Mapping[str, int]) -> Network:
-        """The sub-network in which each group has as many units as `kept` says."""
+        """The sub-network with the numbers of units in `kept` for each group."""
         architecture = self.architecture.narrowed(kept)
         if architecture not in self._narrow:
             self._narrow[architecture] = Network(architecture, self.inputs, self.outputs)
@@ -138,9 +138,9 @@ class Network:
         return self.architecture.recurrent_matrices(weights)
 
     def __call__(self, weights: Weights, batch: Batch, task: int, tape: Tape | None = None) -> Tensor:
-        """Logits [M, outputs] at the rows that the batch asks for.
+        """Logits [M, outputs] at the rows where the batch requires outputs.
 
-        A tape, if given, receives each map that ran; the weights must then not require gradients.
+        A tape, if given, records each map that ran; the weights must then not require gradients.
         """
         features = self.features(weights, batch, task, batch.asked, tape)
         return affine(weights, self._head_names(task), features, batch.answers, tape)
@@ -153,15 +153,15 @@ class Network:
         asked: slice | Tensor | None = None,
         tape: Tape | None = None,
     ) -> Tensor:
-        """What the heads read, at the asked rows [M, H] or at all [S, H].
+        """The heads' inputs, at the required rows [M, H] or at all rows [S, H].
 
-        `task` is one for all sequences, or one for each row [S].
+        `task` is one for all sequences, or one per row [S].
         """
         given = BodyInput(batch.rows, batch.packing, asked, batch.answers, self._task_vectors(task))
         return self.architecture.features(weights, given, tape)
 
     def _task_vectors(self, task: int | Tensor) -> dict[str, TaskVector]:
-        """What tells the body the task, at each of its entrances."""
+        """The task identity as seen by the body, at each of its entry points."""
         if not self.architecture.task_identity:
             return {}
         if isinstance(task, Tensor):

@@ -1,9 +1,9 @@
 """Sequences of different lengths as rows without padding.
 
-Sequences are sorted by decreasing length and stored time step after time step: the rows of step t are
-those of the n_t sequences that are still running, and n_t never grows. Everything outside the
-recurrence then works on one matrix [S, F] with S the sum of all lengths, and the recurrence works on a
-batch that shrinks as sequences end: steps beyond an end cost nothing and change nothing.
+Sequences are sorted by decreasing length and stored step by step: the rows of step t are those of the n_t
+sequences that have not ended, and n_t never grows. Everything outside the recurrence then works on one
+matrix [S, F], where S is the sum of all lengths, and the recurrence works on a batch that shrinks as
+sequences end: steps beyond an end cost nothing and change nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Way:
 class Move(NamedTuple):
     """One time step of a sweep over packed rows.
 
-    The first `carried` rows of `step` go on from the first rows of step `previous`; the rest begin
+    The first `carried` rows of `step` continue from the first rows of step `previous`; the rest start
     from the zero state.
     """
 
@@ -43,7 +43,7 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """The way through all rows: from the first step to the last, or backwards from each sequence's last."""
+    """The path through all rows: from the first step to the last, or backwards from each sequence's last."""
 
     sizes: tuple[int, ...]
     """Number of rows of each step."""
@@ -51,7 +51,7 @@ class Sweep:
 
     @cached_property
     def moves(self) -> tuple[Move, ...]:
-        """The steps in their order."""
+        """The steps in order."""
         last = len(self.sizes) - 1
         if not self.backward:
             return tuple(Move(t, max(t - 1, 0), size if t else 0) for t, size in enumerate(self.sizes))
@@ -76,11 +76,11 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Packing:
-    """How a batch [B, T] lies in packed rows: n_t per step, and the order of the sequences."""
+    """The arrangement of a batch [B, T] as packed rows: n_t per step, and the order of the sequences."""
 
     sizes: tuple[int, ...]
     order: Tensor | None = None
-    """Sequence numbers [B] by decreasing length; None if all are equally long."""
+    """Sequence indices [B] by decreasing length; None if all are equally long."""
 
     @property
     def batch(self) -> int:
@@ -94,7 +94,7 @@ class Packing:
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
-        """First row of each step, and at the end the number of rows S."""
+        """First row of each step, followed by the number of rows S."""
         offsets = [0]
         for size in self.sizes:
             offsets.append(offsets[-1] + size)
@@ -125,7 +125,7 @@ class Packing:
 
     @cached_property
     def lengths(self) -> Tensor:
-        """Length of each sequence [B], in the order of the batch."""
+        """Length of each sequence [B], in batch order."""
         return torch.bincount(self._sequence_of_row, minlength=self.batch)
 
     def pack(self, padded: Tensor, chosen: Tensor | None = None) -> Tensor:
@@ -155,14 +155,14 @@ class Packing:
         return (torch.tensor(self.offsets)[steps] + rank).reshape(-1).to(device)
 
     def rows_of(self, first: int, part: Packing) -> Tensor:
-        """For each row of a smaller batch [S'] its row here; its sequences are those from `first` on."""
+        """For each row of a smaller batch [S'] its row here; its sequences start at index `first`."""
         rank = torch.arange(self.batch)
         if self.order is not None:
             rank[self.order] = torch.arange(self.batch)
         return torch.tensor(self.offsets)[part._step_of_row] + rank[first + part._sequence_of_row]
 
     def before(self, rows: Tensor, *, backward: bool) -> Tensor:
-        """For each row the row of the preceding step of the sweep [S, ...]; zero at a start."""
+        """For each row, the row of the preceding step of the sweep [S, ...]; zero at the start."""
         result = torch.zeros_like(rows)
         if self.order is None and not backward:
             result[self.batch :] = rows[: len(rows) - self.batch]
@@ -182,7 +182,7 @@ def uniform(batch: int, steps: int) -> Packing:
 def pack_lengths(lengths: Tensor) -> Packing:
     """The packing for lengths [B], all at least 1."""
     lengths = lengths.cpu().long()
-    each = lengths.numpy()  # a few numbers: numpy's calls cost less than torch's
+    each = lengths.numpy()  # for a few numbers numpy has less overhead than torch
     longest = int(each.max())
     if int(each.min()) == longest:
         return uniform(len(each), longest)
@@ -191,7 +191,7 @@ def pack_lengths(lengths: Tensor) -> Packing:
     packing = Packing(tuple(sizes.tolist()), torch.from_numpy(order))
     steps = np.repeat(np.arange(longest), sizes)
     ranks = np.arange(len(steps)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    packing.__dict__["_step_of_row"] = torch.from_numpy(steps)  # so that they are not worked out again
+    packing.__dict__["_step_of_row"] = torch.from_numpy(steps)  # so that it is not computed again
     packing.__dict__["_sequence_of_row"] = torch.from_numpy(order[ranks])
     packing.__dict__["lengths"] = lengths
     return packing

@@ -1,9 +1,9 @@
 """Statistics of per-sample gradients, from batched products.
 
-The gradient that one sample gives to a matrix W of an affine map z = W a + b is the sum over its time
-steps of delta_t a_t^T, with delta = dL/dz. One forward and one backward sweep over a whole batch give
-every a and delta; the per-sample sums are then batched matrix products, in blocks small enough to stay
-in the cache, squared and added up. No sample ever needs a backward pass of its own.
+The gradient of a matrix W of an affine map z = W a + b for one sample is the sum over its time steps of
+delta_t a_t^T, with delta = dL/dz. One forward and one backward sweep over a whole batch give every a and
+delta; the per-sample sums are then batched matrix products, in blocks small enough to stay in the cache,
+squared and added up. No sample needs its own backward pass.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Cotangents = Callable[[Tensor, Batch], Iterable[Tensor]]
 """From logits [M, outputs] and their batch to the gradients dL/dlogits whose effect is to be measured."""
 
 BLOCK = 2**18
-"""Entries of the per-sample gradients that are held at once: 1 MB, about a core's cache."""
+"""Number of entries of the per-sample gradients held at once: 1 MB, about a core's cache."""
 PASS = 2**25
-"""Numbers that one forward and backward pass may keep: this bounds the memory."""
+"""Numbers that one forward and backward pass may store; this bounds the memory."""
 FEW = 8
-"""Up to so many large gradients are squared one by one (one pass over memory instead of three)."""
+"""Up to this many large gradients are squared one by one (one pass over memory instead of three)."""
 WIDEST = 256
-"""Samples of a pass at most; more would not be faster."""
+"""Maximum number of samples per pass; more would not be faster."""
 
 
 def mean_sample_gradients(
@@ -47,7 +47,7 @@ def mean_sample_gradients(
 ) -> Weights:
     """Mean over the samples at `index` of the squared (or absolute) gradient of each sample, per weight.
 
-    Where there are several cotangents, their contributions are added. Weights that the task does not use,
+    Contributions of several cotangents are added. Weights that the task does not use,
     such as other heads, get 0. The result has the shapes of `weights`.
     """
     if data.lengths is not None:  # similar lengths together, longest first
@@ -61,7 +61,7 @@ def mean_sample_gradients(
 
 
 def _samples_per_pass(network: Network, data: Data) -> int:
-    """So many that the sweeps' buffers stay below PASS numbers."""
+    """As many as keep the sweeps' buffers below PASS numbers."""
     per_step = network.architecture.numbers_per_step(network.inputs)
     return max(1, min(WIDEST, PASS // (per_step * data.x.shape[1])))
 
@@ -69,7 +69,7 @@ def _samples_per_pass(network: Network, data: Data) -> int:
 def _swept(
     network: Network, weights: Weights, batch: Batch, task: int, cotangents: Cotangents
 ) -> Iterator[tuple[Entry, Tensor]]:
-    """Every map of the network with a delta for it, for each cotangent."""
+    """Every map of the network and its delta, for each cotangent."""
     tape = Tape()
     with torch.enable_grad():
         logits = network(weights, batch, task, tape)
@@ -105,7 +105,7 @@ def _summed_products(deltas: Tensor, activities: Tensor, lengths: Tensor, measur
     """sum_n |sum_t delta_nt a_nt^T|^p [G, F] from padded deltas [N, T, G] and activities [N, T, F]."""
     total = deltas.new_zeros(deltas.shape[2], activities.shape[2])
     width = max(1, min(len(deltas), BLOCK // total.numel()))
-    buffer = deltas.new_empty(width, *total.shape)  # used again and again, so that it stays in the cache
+    buffer = deltas.new_empty(width, *total.shape)  # reused, so that it stays in the cache
     for block, steps in _blocks(lengths, width):
         gradients = buffer[: block.stop - block.start]
         torch.bmm(deltas[block, :steps].transpose(1, 2), activities[block, :steps], out=gradients)

@@ -1,4 +1,4 @@
-"""What a forward pass notes for those who look inside: maps for per-sample gradients, states for analyses."""
+"""What a forward pass records: maps for per-sample gradients, states for analyses."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class AffineMap(NamedTuple):
 
 
 class RowParameter(NamedTuple):
-    """A parameter that acts at every row by itself: `outputs` [S, *shape] is one copy of it for each row.
+    """A parameter that acts on every row separately: `outputs` [S, *shape] is one copy of it per row.
 
-    A sample's gradient is the sum over its rows of the gradient of the copies.
+    A sample's gradient is the sum of the copies' gradients over its rows.
     """
 
     weight: str
@@ -41,30 +41,30 @@ Entry = AffineMap | RowParameter
 
 
 class LayerStates(NamedTuple):
-    """States h_t [S, H] of a recurrent layer, all directions side by side, and what it passed on."""
+    """States h_t [S, H] of a recurrent layer, all directions concatenated, and its output."""
 
     hidden: Tensor
     outputs: Tensor | None
-    """None where the states themselves are passed on."""
+    """None if the states themselves are the output."""
 
 
 @dataclass
 class Tape:
-    """Notes of one forward pass."""
+    """Records of one forward pass."""
 
     entries: list[Entry] = field(default_factory=list)
     layers: list[LayerStates] = field(default_factory=list)
     projections: dict[str, Tensor] = field(default_factory=dict)
-    """By the prefix of a recurrent layer and direction, what enters its recurrence [S, G]."""
+    """The input of the recurrence [S, G], by the prefix of a recurrent layer and direction."""
 
 
 def watched(outputs: Tensor) -> Tensor:
-    """Make sure that a gradient with respect to `outputs` can be asked for."""
+    """Make sure that a gradient with respect to `outputs` can be computed."""
     return outputs if outputs.requires_grad else outputs.requires_grad_()
 
 
 def copied_to_rows(weights: Weights, name: str, rows: int, packing: Packing, tape: Tape) -> Tensor:
-    """A parameter's value, once for each row [rows, *shape], noted on the tape."""
+    """A parameter's value, repeated for each row [rows, *shape], and recorded on the tape."""
     value = weights[name]
     copies = watched(value.expand(rows, *value.shape).clone())
     tape.entries.append(RowParameter(name, copies, packing))
@@ -72,29 +72,29 @@ def copied_to_rows(weights: Weights, name: str, rows: int, packing: Packing, tap
 
 
 class TaskVector(NamedTuple):
-    """Weights of tasks that are added to the outputs of an affine map: the columns of a one-hot input."""
+    """Task-specific weights added to the outputs of an affine map: the columns of a one-hot input."""
 
     names: tuple[str, ...]
-    """Names of the vectors [G] among the weights, one for each task that takes part."""
+    """Names of the vectors [G] among the weights, one for each task involved."""
     owner: Tensor | None
-    """For each row [S] which of the names is its own; None: the only one. A tape needs a single one."""
+    """The index of each row's own name [S]; None if there is only one. A tape needs a single one."""
 
     def of_rows(self, weights: Weights) -> Tensor:
-        """What is added: [G] for all rows alike, or [S, G]."""
+        """What is added: [G], the same for all rows, or [S, G]."""
         if self.owner is None:
             return weights[self.names[0]]
         return torch.stack([weights[name] for name in self.names]).index_select(0, self.owner)
 
 
 class NativeAffine(torch.autograd.Function):
-    """Rows W^T + b by the compiled library: a row's result depends on nothing around it."""
+    """Rows W^T + b by the compiled library: a row's result does not depend on other rows."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         """Outputs [S, G] of rows [S, F]."""
         ctx.save_for_backward(rows, weight)
         outputs = linear(rows, weight, bias)
-        assert outputs is not None  # the caller made sure that the library runs
+        assert outputs is not None  # the caller has checked that the library runs
         return outputs
 
     @staticmethod
@@ -118,7 +118,7 @@ def affine(
     tape: Tape | None,
     task_vector: TaskVector | None = None,
 ) -> Tensor:
-    """Inputs W^T + b (and a task's own vector), noted on the tape if there is one."""
+    """Inputs W^T + b (plus a task vector), recorded on the tape if there is one."""
     weight, bias = names
     if tape is None and available(rows):
         outputs: Tensor = NativeAffine.apply(rows, weights[weight], weights[bias])

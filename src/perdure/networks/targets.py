@@ -1,6 +1,6 @@
-"""What a batch's target says of the answers to it.
+"""The functions of a batch's target, applied to the network's outputs.
 
-The loss of a sample is its negative log-likelihood summed over the steps and outputs that are asked; a
+The loss of a sample is its negative log-likelihood, summed over the steps and outputs that are scored; a
 mini-batch's loss is the mean over its samples. All regularisation strengths refer to this scale.
 """
 
@@ -21,14 +21,14 @@ def negative_log_likelihood(logits: Tensor, batch: Batch) -> Tensor:
 
 
 def score(logits: Tensor, batch: Batch) -> Tensor:
-    """D NLL / d logits [M, outputs]; 0 where nothing is asked."""
+    """D NLL / d logits [M, outputs]; 0 where nothing is scored."""
     return _of(batch).score(logits, batch.targets, batch.mask)
 
 
 def exact_scores(logits: Tensor, batch: Batch) -> Iterator[Tensor]:
-    """Cotangents [M, outputs], some for each answered step, whose squares add up to the exact Fisher.
+    """Cotangents [M, outputs], some per output step, whose squares add up to the exact Fisher.
 
-    Answers are independent given x and each score has mean zero, so the expected square of their sum is the
+    Outputs are independent given x and each score has mean zero, so the expected square of their sum is the
     sum of expected squares.
     """
     target, offsets = _of(batch), batch.answers.offsets
@@ -41,12 +41,12 @@ def exact_scores(logits: Tensor, batch: Batch) -> Iterator[Tensor]:
 
 
 def draw(logits: Tensor, batch: Batch, generator: torch.Generator) -> Tensor:
-    """Targets drawn from the network's own prediction; the batch's mask holds for them too."""
+    """Targets drawn from the network's own predictions; the batch's mask applies to them too."""
     return _of(batch).draw(logits, generator)
 
 
 def distillation(logits: Tensor, teacher: Tensor, batch: Batch, temperature: float) -> Tensor:
-    """Sum over all that is asked of the loss against a teacher's answers [M, outputs]."""
+    """The loss against a teacher's outputs [M, outputs], summed over all that is scored."""
     return _of(batch).distillation(logits, teacher, batch.mask, temperature)
 
 
@@ -56,17 +56,17 @@ def tally(logits: Tensor, batch: Batch) -> Tensor:
 
 
 def tally_of_step(logits: Tensor, batch: Batch, step: int) -> Tensor:
-    """The tally of one answered step alone (from 0)."""
+    """The tally of one output step only (from 0)."""
     rows = slice(*batch.answers.offsets[step : step + 2])
     mask = None if batch.mask is None else batch.mask[rows]
     return _of(batch).tally(logits[rows], batch.targets[rows], mask)
 
 
 def units(batch: Batch) -> int:
-    """What a mean over a share of a batch counts: its sequences, or its asked steps where each has one."""
+    """What a mean over part of a batch counts: its sequences, or its scored steps if each has a target."""
     return _of(batch).units(len(batch), batch.answers.offsets[-1], batch.mask)
 
 
 def _of(batch: Batch) -> Target:
-    assert batch.target is not None, "nothing is asked of these rows"
+    assert batch.target is not None, "these rows have no target"
     return batch.target

@@ -1,6 +1,6 @@
 """Several tasks' mini-batches through one network in one pass.
 
-Tasks that share all weights but their heads differ only in what is read out. Their sequences are joined, the
+Tasks that share all weights except their heads differ only in the readout. Their sequences are joined, the
 body runs once, and each head reads its own rows: with K tasks in a batch that is one recurrence, K times as
 wide, instead of K narrow ones.
 """
@@ -19,22 +19,22 @@ from perdure.networks.network import Network
 from perdure.networks.packing import Packing, pack_lengths
 
 TaskNetworks = Mapping[int, tuple[Network, Weights]]
-"""For each task the network that runs and its psi."""
+"""The network that runs and its psi, for each task."""
 
 
 class Joined(NamedTuple):
-    """Sequences of several batches as packed rows [S, F], and the rows at which each batch is answered."""
+    """Sequences of several batches as packed rows [S, F], and the rows where each batch requires outputs."""
 
     rows: Tensor
     packing: Packing
     batches: Tensor
-    """For each row [S] the number of the batch that it comes from."""
+    """The index of the batch that each row [S] comes from."""
     asked: list[Tensor]
-    """One index [M_k] for each batch, in the order of its answers."""
+    """One index [M_k] per batch, in the order of its outputs."""
 
 
 def join(batches: Sequence[Batch], *, everywhere: bool = False) -> Joined:
-    """All sequences of the batches, sorted by length again; `everywhere` asks for all rows."""
+    """All sequences of the batches, sorted by length again; `everywhere` requires outputs at all rows."""
     packing = pack_lengths(torch.cat([batch.packing.lengths for batch in batches]))
     places: list[Tensor] = []
     first = 0
@@ -55,9 +55,9 @@ def join(batches: Sequence[Batch], *, everywhere: bool = False) -> Joined:
 def features_of(
     running: TaskNetworks, batches: Mapping[int, Batch], *, everywhere: bool = False
 ) -> dict[int, Tensor]:
-    """What the heads read of each task's batch, at the asked rows [M, H] or everywhere [S, H].
+    """The heads' inputs for each task's batch, at the required rows [M, H] or everywhere [S, H].
 
-    In one pass where the tasks share network and body.
+    In one pass if the tasks share network and body.
     """
     tasks = list(batches)
     if len(tasks) == 1 or len(distinct_bodies(running[task] for task in tasks)) > 1:
@@ -70,7 +70,7 @@ def features_of(
     network = running[tasks[0]][0]
     weights: Weights = {}
     for task in tasks:
-        weights |= running[task][1]  # the same body, and what is each task's own
+        weights |= running[task][1]  # the same body, and each task's own weights
     joined = join([batches[task] for task in tasks], everywhere=everywhere)
     owners = torch.tensor(tasks, device=joined.rows.device)[joined.batches]
     everything = unlabelled(joined.rows, joined.packing)

@@ -1,6 +1,6 @@
 """The sequential variational autoencoder (SM "Sequential variational autoencoder").
 
-The main network is the encoder: from what its heads read at each step a linear map makes mean and
+The main network is the encoder: at each step, a linear map turns the heads' inputs into the mean and
 log-variance of a Gaussian latent z_t. A decoder network maps z_1..z_T to the sequence. All terms are sums
 over steps and features.
 """
@@ -34,7 +34,7 @@ def prior_matching(xi: Tensor, prior_sd: float) -> Tensor:
 def reconstruction(decoded: Tensor, x: Tensor, likelihood: Likelihood) -> Tensor:
     """- sum_t log p(x_t | z) up to a constant (Eq. vae:nll:approx); decoded are raw outputs [S, F].
 
-    bernoulli: binary cross-entropy of sigmoid(decoded); gaussian: squared error, as the original has it
+    bernoulli: binary cross-entropy of sigmoid(decoded); gaussian: squared error, as in the original
     (the paper writes tau/2 times that).
     """
     if likelihood == "bernoulli":
@@ -43,5 +43,5 @@ def reconstruction(decoded: Tensor, x: Tensor, likelihood: Likelihood) -> Tensor
 
 
 def emitted(decoded: Tensor, likelihood: Likelihood) -> Tensor:
-    """The sequence that is replayed: the likelihood's mean (probabilities of bits are not rounded)."""
+    """The replayed sequence: the likelihood's mean (probabilities of bits are not rounded)."""
     return decoded.sigmoid() if likelihood == "bernoulli" else decoded

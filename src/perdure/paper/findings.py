@@ -110,7 +110,7 @@ def all_findings(runs: Path) -> tuple[list[Findings], list[str]]:
         except (Damaged, OSError) as error:
             reason = getattr(error, "strerror", None) or error
             warnings.append(
-                f"'{path}' cannot be used ({reason}) and is left out; perdure reproduce makes it anew."
+                f"'{path}' cannot be used ({reason}) and is left out; perdure reproduce creates it again."
             )
     return sorted(found, key=_place), warnings
 

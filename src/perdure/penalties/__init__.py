@@ -1,1 +1,1 @@
-"""What protects old knowledge, as terms of the loss; each file here is one penalty."""
+"""Protection of old knowledge by terms of the loss; each file here is one penalty."""

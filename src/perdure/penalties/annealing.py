@@ -1,4 +1,4 @@
-"""A factor that changes within each task, for penalties that want to begin strong or weak."""
+"""A factor that changes within each task, for penalties that start strong or weak."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from perdure.options import Options, Strength
 
 
 class Annealed(Options):
-    """Options of a penalty whose factor goes from one value to another."""
+    """Options of a penalty whose factor moves from one value to another."""
 
     strength: Strength = 0.0
     """Factor of the penalty; 0 turns it off."""
     first: Strength | None = None
     """Factor at a task's first iteration, if it is to change."""
     anneal: PositiveInt = 1000
-    """Iterations over which the factor goes from `first` to `strength`, by equal ratios."""
+    """Iterations over which the factor moves from `first` to `strength`, by equal ratios."""
 
     def at(self, iteration: int) -> float:
         """The factor at an iteration of a task."""

@@ -1,8 +1,8 @@
 """The hypernetwork's regulariser (paper Eq. 2; SM "Hypernetwork-protected models").
 
-beta/(K-1) sum_{k<K} ||h(e_k, theta) - h(e_k*, theta*)||^2, where the star marks the state before task K: what
-the hypernetwork makes for old tasks stays put. Of an old task only the weights that it uses count: heads
-of other tasks are left out.
+beta/(K-1) sum_{k<K} ||h(e_k, theta) - h(e_k*, theta*)||^2, where the star marks the state before task K: the
+weights generated for old tasks stay fixed. For an old task, only the weights it uses count: heads of other
+tasks are left out.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from perdure.weights.hypernetwork import Hypernetwork
 
 
 class HnetRegulariser(Annealed, Penalty):
-    """What a hypernetwork makes for old tasks is held fast.
+    """Keeps the weights that a hypernetwork generates for old tasks fixed.
 
-    With a low `first` a task may be found freely, and old ones are brought back while beta grows.
+    With a low `first`, a task can be learnt freely, and old ones are restored while beta grows.
     """
 
     strength: Strength = 10.0
     """beta of the penalty."""
     sample: PositiveInt | None = None
-    """Old tasks that are drawn for each step (C in the paper); all if not given."""
+    """Number of old tasks drawn for each step (C in the paper); default: all."""
     targets: Literal["stored", "recomputed"] = "stored"
-    """Keep the targets of all old tasks, or make them again at each step from a snapshot of theta."""
+    """Store the targets of all old tasks, or compute them at each step from a snapshot of theta."""
     lookahead: bool = False
-    """Judge theta after the step that the task's gradient would cause (von Oswald et al. 2020)."""
+    """Evaluate theta after the step that the task's gradient would cause (von Oswald et al. 2020)."""
 
     @classmethod
     def refusal(cls, method: Composition) -> str | None:
-        """There must be a hypernetwork."""
+        """Requires a hypernetwork."""
         if not issubclass(method.weights, Hypernetwork):
-            return "the hnet-regulariser protects what a hypernetwork makes, and here there is none"
+            return "the hnet-regulariser protects what a hypernetwork generates, but here there is none"
         return super().refusal(method)
 
     def begin(self, memory: Vectors, context: PhaseContext) -> HnetRegulariserTerm:
         """The distance to what was generated before this phase."""
-        del memory  # all it needs is the state before the phase
-        assert isinstance(context.source, Hypernetwork)  # by `refusal`
+        del memory  # it only needs the state before the phase
+        assert isinstance(context.source, Hypernetwork)  # ensured by `refusal`
         return HnetRegulariserTerm(self, context.source, context)
 
 
@@ -55,7 +55,7 @@ class HnetRegulariserTerm(Term):
     """The penalty during one phase."""
 
     def __init__(self, options: HnetRegulariser, source: Hypernetwork, context: PhaseContext) -> None:
-        """Note, or prepare to make, the targets."""
+        """Store the targets, or prepare to compute them."""
         self.options, self.source, self.context = options, source, context
         self.watches: Watched = "task" if options.lookahead else None
         self.shape = source.shape(context.network)
@@ -66,7 +66,7 @@ class HnetRegulariserTerm(Term):
         self._weigh()
 
     def _weigh(self) -> None:
-        """Squared scales at the places where weights are made: of those that all old tasks use, of all."""
+        """Squared scales at the positions of generated weights: of those all old tasks use, and of all."""
         network = self.context.network
         squares = self.source.scale(network, self.context.buffers).square()
         owned = [self.source.owned(network, task).to(squares.device) for task in self.context.known]
@@ -92,7 +92,7 @@ class HnetRegulariserTerm(Term):
         return {self.options.name: self.options.at(step.number) / len(tasks) * distance}
 
     def observe(self, step: Step, gradients: Vectors) -> None:
-        """Remember where the task's gradient would take theta."""
+        """Store where the task's gradient would take theta."""
         del gradients
         moves = step.would_move()
         self.moves = {name: moves[name].clone() for name in self.shape.names}
@@ -102,24 +102,24 @@ class HnetRegulariserTerm(Term):
         return {"generator": self.generator.get_state()}
 
     def restore(self, state: Vectors) -> None:
-        """Draw on as before."""
+        """Continue drawing as before."""
         self.generator.set_state(state["generator"].cpu())
 
     @torch.no_grad()
     def _targets(self, tasks: list[int]) -> Tensor:
-        """What was made for these tasks before the phase."""
+        """What was generated for these tasks before the phase."""
         return self._made(self.context.parameters, tasks)
 
     def _made(self, parameters: Vectors, tasks: list[int]) -> Tensor:
-        """What the hypernetwork makes for the given tasks, unscaled, in one batch [C, made]."""
+        """What the hypernetwork generates for the given tasks, unscaled, in one batch [C, made]."""
         embeddings = torch.stack([parameters[f"embedding.{task}"] for task in tasks])
         return self.shape.raw(parameters, embeddings)
 
 
 class Distance(torch.autograd.Function):
-    """sum_c sum_i w_ci (made_ci - target_ci)^2, in four passes over memory where autograd takes ten.
+    """sum_c sum_i w_ci (made_ci - target_ci)^2, in four passes over memory instead of autograd's ten.
 
-    w is `common` for all tasks, except at the places `own[c]`, where it is `every`.
+    w is `common` for all tasks, except at the positions `own[c]`, where it is `every`.
     """
 
     @staticmethod

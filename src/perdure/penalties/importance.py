@@ -1,6 +1,6 @@
-"""What weight-importance methods share: an anchor, importance values, a weighted distance.
+"""Shared by weight-importance methods: an anchor, importance values, a weighted distance.
 
-Memory holds `importance.NAME` and `anchor.NAME` for each parameter vector, at full length.
+The memory holds `importance.NAME` and `anchor.NAME` for each parameter vector, at full length.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Anchored:
     """sum_i importance_i (psi_i - anchor_i)^2 over the active entries (paper Eq. 1)."""
 
     def __init__(self, memory: Vectors, positions: Positions) -> None:
-        """Restrict the memory to what is trained now; vectors never seen before are free."""
+        """Restrict the memory to what is trained now; new vectors are free."""
         known = {name: where for name, where in positions.items() if f"anchor.{name}" in memory}
         self.importance = take(_part(memory, "importance."), known)
         self.anchor = take(_part(memory, "anchor."), known)
@@ -33,9 +33,9 @@ class Anchored:
 def remember(
     memory: Vectors, positions: Positions, added: Vectors, active: Vectors, parameters: Vectors
 ) -> Vectors:
-    """Memory with importance values added and the anchor moved to the trained weights.
+    """The memory with importance values added and the anchor moved to the trained weights.
 
-    What was trained but got no importance, such as heads that were only rehearsed, moves its anchor too.
+    The anchor also moves for weights that were trained without importance, such as rehearsed heads.
     """
     result = dict(memory)
     for name, where in positions.items():

@@ -21,25 +21,25 @@ from perdure.penalties.penalty import Penalty
 
 
 class OnlineEWC(Penalty):
-    """Weights that the Fisher information calls important are held back."""
+    """Weights that are important by the Fisher information are held back."""
 
     strength: Strength = 100.0
     """lambda of the penalty lambda/2 sum F (psi - anchor)^2."""
     gamma: Annotated[float, Field(ge=0, le=1)] = 1.0
-    """Factor on the old Fisher when a new one is added; below 1, old tasks fade."""
+    """Factor of the old Fisher when a new one is added; below 1, old tasks fade."""
     estimator: Estimator = "empirical"
-    """Fisher at the true targets (empirical), at drawn ones (sampled), or in expectation (exact)."""
+    """Fisher at the true targets (empirical), at sampled ones (sampled), or in expectation (exact)."""
     samples: PositiveInt | None = None
-    """Training samples for the Fisher; all if not given."""
+    """Training samples for the Fisher; default: all."""
     heads: bool = True
     """Whether output heads are protected too."""
 
     @classmethod
     def refusal(cls, method: Composition) -> str | None:
-        """The Fisher is that of weights that are trained themselves."""
+        """The Fisher is defined for weights that are trained directly."""
         if getattr(method.weights, "generates", False):
             return (
-                "online-ewc needs weights that are trained themselves, but here a hypernetwork makes them, "
+                "online-ewc needs weights that are trained directly, but here a hypernetwork generates them, "
                 "and its own penalty protects them"
             )
         return super().refusal(method)
@@ -53,7 +53,7 @@ class OnlineEWCTerm(Term):
     """The penalty during one phase."""
 
     def __init__(self, options: OnlineEWC, memory: Vectors, context: PhaseContext) -> None:
-        """Look up what the memory says of the weights that are trained now."""
+        """Look up the memory of the weights that are trained now."""
         self.options, self.memory, self.context = options, memory, context
         self.positions = {
             name: where
@@ -86,6 +86,6 @@ class OnlineEWCTerm(Term):
                 generator=context.generators("fisher", task),
             )
             added = context.source.vectors(network, values, task)
-            assert added is not None  # by `refusal`
+            assert added is not None  # ensured by `refusal`
             faded = remember(faded, self.positions, added, end.active, context.parameters)
         return faded

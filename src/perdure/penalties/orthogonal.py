@@ -1,7 +1,7 @@
 """Orthogonal regularisation of hidden-to-hidden matrices (SM "Notes on optimization for the Copy Task").
 
 strength * sum_W ||W W^T - I||_F^2 over all hidden-to-hidden matrices of the network that runs, each gate
-of an LSTM or GRU by itself; so it also works on masked and on generated weights.
+of an LSTM or GRU separately; so it also works on masked and on generated weights.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from perdure.penalties.penalty import Penalty
 
 
 class Orthogonal(Annealed, Penalty):
-    """Recurrent matrices are drawn towards orthogonal ones, so that memories neither fade nor explode.
+    """Pulls recurrent matrices towards orthogonal ones, so that memories neither fade nor explode.
 
-    For hnet the paper tried a factor that begins very high (`first`).
+    For hnet, the paper tried a factor that starts very high (`first`).
     """
 
     protects: ClassVar[bool] = False
@@ -37,7 +37,7 @@ class OrthogonalTerm(Term):
     """The penalty during one phase."""
 
     def __init__(self, options: Orthogonal) -> None:
-        """Note the options."""
+        """Store the options."""
         self.options = options
 
     def losses(self, step: Step) -> dict[str, Tensor]:

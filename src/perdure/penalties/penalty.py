@@ -1,4 +1,4 @@
-"""Penalties: hooks that protect old knowledge by what they ask of the weights."""
+"""Penalties: hooks that protect old knowledge by constraining the weights."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from perdure.hooks import Hook
 
 
 class Penalty(Hook):
-    """What protects old knowledge; a method may have several."""
+    """A term that protects old knowledge; a method may have several."""

@@ -1,6 +1,6 @@
 """Synaptic intelligence (paper Sec. 3; SM "Synaptic intelligence").
 
-Along the way each weight earns omega_i <- omega_i - delta_psi_i * dL_task/dpsi_i, where delta_psi is the
+In training each weight accumulates omega_i <- omega_i - delta_psi_i * dL_task/dpsi_i, where delta_psi is the
 step that the optimiser would take for the task's gradient alone. After task k,
 Omega_i <- Omega_i + max(0, omega_i / ((psi_i^end - psi_i^start)^2 + epsilon)). The paper prints the
 denominator without the square; the original code, like Zenke et al., has it.
@@ -29,10 +29,10 @@ class SI(Penalty):
     epsilon: Annotated[float, Field(gt=0)] = 1e-3
     """Damping in the denominator of the importance."""
     task_loss_only: bool = True
-    """Judge by the task's gradient and a dry-run step; otherwise by the total gradient and real step."""
+    """Use the task's gradient and a dry-run step; otherwise the total gradient and the real step."""
 
     def begin(self, memory: Vectors, context: PhaseContext) -> SITerm:
-        """The quadratic term and a fresh path integral."""
+        """The quadratic term and a new path integral."""
         return SITerm(self, memory, context)
 
 
@@ -62,7 +62,7 @@ class SITerm(Term):
         return self.omega
 
     def restore(self, state: Vectors) -> None:
-        """Take the path integral up again."""
+        """Continue the path integral."""
         self.omega = state
 
     def finish(self, end: PhaseEnd) -> Vectors:

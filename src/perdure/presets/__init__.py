@@ -18,16 +18,16 @@ SCALES = ("smoke", "laptop", "paper")
 
 @dataclass(frozen=True)
 class Layer:
-    """Values by dotted name that count where the options in `when` have the values there."""
+    """Values by dotted name that apply if the options in `when` have the values there."""
 
     values: Mapping[str, Any]
     when: Mapping[str, Any] = field(default_factory=dict)
 
 
 def flat_presets(benchmark: str, method: str, scale: str) -> list[Layer]:
-    """Layers of values, later ones over earlier ones.
+    """Layers of values; later ones override earlier ones.
 
-    A benchmark may inherit the presets of another and say only what differs; methods from outside bring
+    A benchmark may inherit the presets of another and specify only what differs; external methods bring
     their own.
     """
     tables = read_presets(benchmark)

@@ -1,8 +1,8 @@
-"""Coresets-N (SM "Coresets"): N samples of each old task are kept and rehearsed.
+"""Coresets-N (SM "Coresets"): N samples of each old task are stored and rehearsed.
 
-Beside each mini-batch a second one of equal size is drawn from the stored samples of all old tasks. Its
-targets are what the network answered before the current task (soft targets, Eq. distill:loss), or the
-true ones. As in the original, each task's share counts as a mean and the shares are summed.
+In addition to each mini-batch, a second one of equal size is drawn from the stored samples of all old tasks.
+Its targets are the network's outputs before the current task (soft targets, Eq. distill:loss), or the true
+targets. As in the original, each task's share counts as a mean and the shares are summed.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from perdure.rehearsal.samples import SELECTIONS, store, stored_data, stored_sam
 
 
 class Coreset(Rehearsal):
-    """Some samples of each old task are kept and rehearsed."""
+    """Some samples of each old task are stored and rehearsed."""
 
     size: PositiveInt = 100
-    """Samples that are kept of each task."""
+    """Samples stored per task."""
     strength: Strength = 10.0
     """lambda_distill: the factor of the rehearsal loss."""
     targets: Literal["soft", "hard"] = "soft"
-    """Rehearse the answers of the network before the task (soft), or the true targets (hard)."""
+    """Rehearse the network's outputs before the task (soft), or the true targets (hard)."""
     temperature: PositiveFloat = 2.0
     """Temperature T of soft targets; the loss is multiplied by T^2."""
     selection: Literal["random", "herding"] = "random"
-    """Which samples to keep: random ones, or those whose mean answer stays nearest to the task's."""
+    """Which samples to store: random ones, or those whose mean output is nearest to the task's (herding)."""
     packed: bool = True
-    """Keep inputs that are only zeros and ones as bits."""
+    """Store inputs that are only zeros and ones as bits."""
 
     def begin(self, memory: Vectors, context: PhaseContext) -> CoresetTerm:
-        """Rehearse what the memory holds."""
+        """Rehearse what is in the memory."""
         return CoresetTerm(self, memory, context)
 
     def stored(self, memory: Vectors) -> int:
-        """The samples of all tasks so far."""
+        """Number of samples of all tasks so far."""
         return stored_samples(memory)
 
     def examples(
@@ -60,7 +60,7 @@ class CoresetTerm(Term):
     """The rehearsal during one phase."""
 
     def __init__(self, options: Coreset, memory: Vectors, context: PhaseContext) -> None:
-        """Unpack the stored samples; ask the old network for its answers once and for all."""
+        """Unpack the stored samples; compute the old network's outputs once."""
         self.options, self.memory, self.context = options, memory, context
         self.generator = context.generators("rehearsal", *context.tasks)
         self.stored = stored_data(memory, context)
@@ -104,11 +104,11 @@ class CoresetTerm(Term):
         return {"generator": self.generator.get_state()}
 
     def restore(self, state: Vectors) -> None:
-        """Draw on as before."""
+        """Continue drawing as before."""
         self.generator.set_state(state["generator"].cpu())
 
     def finish(self, end: PhaseEnd) -> Vectors:
-        """Keep samples of the tasks that were learnt."""
+        """Store samples of the tasks that were learnt."""
         memory = dict(self.memory)
         options, networks = self.options, self.context.networks_now(end.active, end.data)
         for task, data in end.data.items():

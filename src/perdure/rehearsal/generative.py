@@ -1,9 +1,9 @@
 """Generative replay with a sequential VAE (SM "Generative replay using a sequential VAE").
 
-The decoder as it was before the current task replays sequences of old tasks; the network as it was then
-says what they mean; both are distilled into the current network. `Generative` is RtF: one decoder, told the
-task by a one-hot input, trained on data and on its own replay (Eq. rtf:loss). `GenerativeHypernetwork` is
-HNET+R: a hypernetwork makes each task's decoder and is protected by its own penalty, so that only the
+The decoder from before the current task replays sequences of old tasks, the network from before it provides
+their targets, and both are distilled into the current network. `Generative` is RtF: one decoder, given the
+task as a one-hot input, trained on data and on its own replay (Eq. rtf:loss). `GenerativeHypernetwork` is
+HNET+R: a hypernetwork generates each task's decoder and is protected by its own penalty, so that only the
 current task's decoder is trained, on data alone (Eq. hnet:replay:loss).
 """
 
@@ -54,9 +54,9 @@ class Generative(Rehearsal):
     prefixes: ClassVar[tuple[str, ...]] = ("latent", DECODER)
     revision: ClassVar[int] = 2
     one_hot: ClassVar[bool] = True
-    """Whether the decoder is told the task by a one-hot input."""
+    """Whether the decoder receives the task as a one-hot input."""
     trains_on_replay: ClassVar[bool] = True
-    """Whether the VAE is trained on replayed sequences too."""
+    """Whether the VAE is also trained on replayed sequences."""
 
     distillation: Strength = 1.0
     """lambda_distill: the factor of the distillation loss on replayed sequences."""
@@ -81,7 +81,7 @@ class Generative(Rehearsal):
     output_layers: Sizes = ()
     """Units of dense layers after them."""
     orthogonal: bool = False
-    """Start the decoder with orthogonal hidden-to-hidden matrices."""
+    """Initialise the decoder's hidden-to-hidden matrices orthogonally."""
     orthogonal_strength: Strength = 0.0
     """Factor of the orthogonal penalty on the decoder."""
 
@@ -92,7 +92,7 @@ class Generative(Rehearsal):
 
     @property
     def decoder_penalties(self) -> dict[str, Penalty]:
-        """What is asked of the decoder's weights, by name of the loss."""
+        """Penalties on the decoder's weights, by name of the loss."""
         return {"decoder orthogonal": Orthogonal(strength=self.orthogonal_strength)}
 
     def decoder(self, network: Network) -> Network:
@@ -110,7 +110,7 @@ class Generative(Rehearsal):
         return Network(architecture, self.latent, [network.inputs] * network.tasks)
 
     def grow(self, network: Network, known: int, stock: Stock, generators: GeneratorFactory) -> Stock:
-        """At first the map to the latents; and the decoder's parameters."""
+        """Initially the map to the latents; and the decoder's parameters."""
         parameters: Vectors = {}
         if known == 0:
             layout = latent_layout(self, network)
@@ -121,7 +121,7 @@ class Generative(Rehearsal):
         return Stock(parameters, {DECODER + name: vector for name, vector in new.buffers.items()})
 
     def begin(self, memory: Vectors, context: PhaseContext) -> GenerativeTerm:
-        """Replay the tasks that the memory knows."""
+        """Replay the tasks in the memory."""
         return GenerativeTerm(self, memory, context)
 
     def examples(
@@ -139,7 +139,7 @@ class Generative(Rehearsal):
 
 
 class GenerativeHypernetwork(Generative):
-    """A sequential VAE replays old tasks; a hypernetwork makes its decoders (HNET+R)."""
+    """A sequential VAE replays old tasks; a hypernetwork generates its decoders (HNET+R)."""
 
     one_hot: ClassVar[bool] = False
     trains_on_replay: ClassVar[bool] = False
@@ -149,13 +149,13 @@ class GenerativeHypernetwork(Generative):
     hyper_hidden: SomeSizes = (50, 50)
     """Hidden layers of the hypernetwork."""
     hyper_chunk: PositiveInt = 2500
-    """Weights in a chunk."""
+    """Weights per chunk."""
     task_embedding: PositiveInt = 32
     """Size of a task embedding."""
     chunk_embedding: PositiveInt = 32
     """Size of a chunk embedding."""
     hyper_initialisation: Literal["scaled", "original"] = "scaled"
-    """How generated decoder weights start; see hnet."""
+    """Initialisation of generated decoder weights; see hnet."""
 
     @property
     def source(self) -> WeightSource:
@@ -170,7 +170,7 @@ class GenerativeHypernetwork(Generative):
 
     @property
     def decoder_penalties(self) -> dict[str, Penalty]:
-        """The hypernetwork's own penalty too."""
+        """In addition, the hypernetwork's own penalty."""
         return super().decoder_penalties | {"decoder regulariser": HnetRegulariser(strength=self.beta)}
 
 
@@ -182,7 +182,7 @@ def latent_layout(options: Generative, network: Network) -> Layout:
 
 
 def _decoders(generators: GeneratorFactory) -> GeneratorFactory:
-    """The run's generators, in roles of the decoder's own."""
+    """The run's generators, in separate roles for the decoder."""
 
     def decoder_generators(*role: object) -> torch.Generator:
         return generators("decoder", *role)
@@ -194,7 +194,7 @@ class GenerativeTerm(Term):
     """The rehearsal during one phase."""
 
     def __init__(self, options: Generative, memory: Vectors, context: PhaseContext) -> None:
-        """Freeze the old decoder, and begin the decoder's own penalties."""
+        """Freeze the old decoder, and start the decoder's own penalties."""
         self.options, self.memory, self.context = options, memory, context
         self.generator = context.generators("rehearsal", *context.tasks)
         self.decoder, self.source = options.decoder(context.network), options.source
@@ -249,7 +249,7 @@ class GenerativeTerm(Term):
 
     @torch.no_grad()
     def imagine(self, counts: Mapping[int, int]) -> dict[int, Batch]:
-        """So many sequences of each task, decoded from the prior by the decoder before the phase."""
+        """The given number of sequences per task, decoded from the prior as before the phase."""
         latents: dict[int, Batch] = {}
         for task, count in counts.items():
             lengths = self.memory[f"lengths.{task}"].long().cpu()
@@ -262,7 +262,7 @@ class GenerativeTerm(Term):
         }
 
     def _asking(self, task: int, rows: Tensor, packing: Packing) -> Batch:
-        """Sequences as a batch without targets, to be answered where the task's own are."""
+        """Sequences as a batch without targets, with outputs required where the task's own are."""
         target = self.context.formats[task].target
         return asking(target, rows, packing, int(self.memory[f"answered.{task}"]))
 
@@ -303,21 +303,21 @@ class GenerativeTerm(Term):
         return logits_of(decoders, latents), xi
 
     def state(self) -> Vectors:
-        """The generator of noise and of the decoder's penalties."""
+        """The generators of noise and of the decoder's penalties."""
         kept = {"generator": self.generator.get_state()}
         for name, term in self.terms.items():
             kept |= {f"{name}/{key}": value for key, value in term.state().items()}
         return kept
 
     def restore(self, state: Vectors) -> None:
-        """Go on as before."""
+        """Continue as before."""
         self.generator.set_state(state["generator"].cpu())
         for name, term in self.terms.items():
             prefix = f"{name}/"
             term.restore({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
 
     def finish(self, end: PhaseEnd) -> Vectors:
-        """Remember how long the sequences of the tasks are, and how many steps they answer (0: all)."""
+        """Store the lengths of the tasks' sequences, and their numbers of output steps (0: all)."""
         memory = dict(self.memory)
         for task, data in end.data.items():
             lengths = torch.tensor([data.x.shape[1]]) if data.lengths is None else data.lengths

@@ -18,18 +18,18 @@ from perdure.networks.together import logits_of
 
 Answer = Callable[[Batch], Tensor]
 CANDIDATES = 2000
-"""Random samples among which herding chooses."""
+"""Number of random samples from which herding chooses."""
 
 
 def choose_random(data: Data, count: int, generator: torch.Generator, answer: Answer) -> Tensor:
-    """Any samples."""
+    """Random samples."""
     del answer
     return torch.randperm(len(data), generator=generator)[:count]
 
 
 @torch.no_grad()
 def choose_herding(data: Data, count: int, generator: torch.Generator, answer: Answer) -> Tensor:
-    """One after the other the sample that brings the mean answer nearest to the mean of all candidates."""
+    """Repeatedly the sample that brings the mean output nearest to the mean of all candidates."""
     candidates = torch.randperm(len(data), generator=generator)[: max(CANDIDATES, count)]
     batch = data.batch(candidates)
     answers = batch.answers.unpack(answer(batch)).flatten(1)
@@ -73,12 +73,12 @@ def unstore(memory: Vectors, task: int, like: Data) -> Data:
 
 
 def stored_tasks(memory: Vectors) -> list[int]:
-    """Tasks of which the memory holds samples."""
+    """Tasks with samples in the memory."""
     return sorted(int(name.removeprefix("y.")) for name in memory if name.startswith("y."))
 
 
 def stored_samples(memory: Vectors) -> int:
-    """Samples of all tasks in the memory."""
+    """Number of samples of all tasks in the memory."""
     return sum(len(memory[f"y.{task}"]) for task in stored_tasks(memory))
 
 

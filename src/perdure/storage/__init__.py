@@ -1,1 +1,1 @@
-"""What a run leaves behind: one folder, named by the hash of its config."""
+"""The files of a run: one folder, named by the hash of its config."""

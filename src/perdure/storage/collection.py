@@ -1,4 +1,4 @@
-"""records(folder): what all finished runs of a folder left, as a list and as a data frame."""
+"""records(folder): the records of all finished runs in a folder, as a list and as a data frame."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 COLUMNS = ("hash", "benchmark", "method", "seed", "during", "final", "seconds")
-"""Columns of a data frame that come first, from fields of a record."""
+"""The first columns of a data frame, from fields of a record."""
 
 
 class Records(Sequence[Record]):
-    """Records in the order of their hashes; `warnings` names those that could not be read."""
+    """Records in the order of their hashes; `warnings` describes those that could not be read."""
 
     def __init__(self, found: Sequence[Record], warnings: Sequence[str] = ()) -> None:
-        """Records that were read, and sentences about those that were not."""
+        """Store the records that were read, and warnings about those that were not."""
         self._found = list(found)
         self.warnings = list(warnings)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of records."""
         return len(self._found)
 
     @overload
@@ -36,15 +36,15 @@ class Records(Sequence[Record]):
     def __getitem__(self, place: slice) -> Records: ...
 
     def __getitem__(self, place: int | slice) -> Record | Records:
-        """One record, or some of them."""
+        """One record, or several."""
         return Records(self._found[place]) if isinstance(place, slice) else self._found[place]
 
     def __iter__(self) -> Iterator[Record]:
-        """One record after the other."""
+        """Iterate over the records."""
         return iter(self._found)
 
     def rows(self) -> list[dict[str, Any]]:
-        """A flat mapping a record: results, numbers of parameters, and each option by its dotted name."""
+        """One flat mapping per record: results, numbers of parameters, and each option by its dotted name."""
         return [_row(record) for record in self]
 
     def to_frame(self) -> DataFrame:
@@ -62,7 +62,7 @@ def records(runs: Path | str = "runs") -> Records:
     """The records of all finished runs in a folder."""
     folder = Path(runs)
     if not folder.is_dir():
-        raise PerdureError(f"'{folder}' is not a folder of runs; perdure.run makes one.")
+        raise PerdureError(f"'{folder}' is not a folder of runs; perdure.run creates one.")
     return Records(*all_records(folder))
 
 

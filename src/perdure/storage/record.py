@@ -1,4 +1,4 @@
-"""The record of a finished run: all that a table, a figure or a report needs."""
+"""The record of a finished run: everything a table, figure or report needs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from perdure.learning.engine import Results
 
 @dataclass(frozen=True)
 class Record:
-    """What a run leaves; written once, as record.json."""
+    """The results of a run; written once, as record.json."""
 
     hash: str
     benchmark: str
     method: str
     seed: int
     accuracy: list[list[float]]
-    """R[k][j]: percent on task j after phase k. Joint training has one state, repeated in all rows."""
+    """R[k][j]: percent on task j after phase k. Joint training has a single state, repeated in all rows."""
     during: float
     """Mean of the diagonal: each task right after it was learnt."""
     final: float
@@ -32,19 +32,19 @@ class Record:
     """Iterations of each phase."""
     tasks: list[str]
     parameters: dict[str, int]
-    """Sizes: of the network's psi, and of all that is trained."""
+    """Sizes: of the network's psi, and of everything that is trained."""
     memory: dict[str, int]
-    """Bytes that each penalty and the rehearsal remember at the end, and that one stored sample takes."""
+    """Bytes stored by each penalty and the rehearsal at the end, and by one stored sample."""
     curves: list[list[dict[str, float]]]
-    """Of each phase, at each validation: losses by term, validation accuracy and loss."""
+    """For each phase, at each validation: losses by term, validation accuracy and loss."""
     timings: list[dict[str, float]]
     config: dict[str, Any]
     versions: dict[str, str]
     machine: dict[str, str]
     f1: list[list[float]] = field(default_factory=list)
-    """The accuracy matrix' like for the weighted F1, in percent; empty where answers are values."""
+    """Like `accuracy`, for the weighted F1 in percent; empty if targets are values."""
     error: list[list[float]] = field(default_factory=list)
-    """Its like for the root mean squared error of values, in the data's own units; else empty."""
+    """Like `accuracy`, for the root mean squared error of values, in the units of the data; else empty."""
     score: str = "accuracy"
     """What the percentages of `accuracy`, `during` and `final` are: accuracy, or R² of values."""
     format: int = 1
@@ -61,7 +61,7 @@ def make_record(
     results: Results,
     machine: dict[str, str],
 ) -> Record:
-    """The record of what came out of a config for these tasks."""
+    """The record of the results of a config for these tasks."""
     times = len(tasks) if config.together else 1
     accuracy = results.accuracy * times
     diagonal = [row[task] for task, row in enumerate(accuracy)]

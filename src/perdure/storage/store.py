@@ -29,7 +29,7 @@ from perdure.storage.record import Record
 
 
 class RunFolder:
-    """One run's folder: config.json, checkpoint, knowledge after each phase, record.json at the end."""
+    """The folder of one run: config.json, checkpoint, learner state after each phase, finally record.json."""
 
     def __init__(self, runs: Path, config_hash: str) -> None:
         """The folder RUNS/HASH; nothing is created yet."""
@@ -53,14 +53,14 @@ class RunFolder:
 
     @contextmanager
     def locked(self, config: Config) -> Iterator[None]:
-        """Hold the folder for one process; the lock ends with the process, however that ends."""
+        """Lock the folder for one process; the lock is released when the process ends, however it ends."""
         write_json(self.path / "config.json", config.json)
         lock = FileLock(self.path / ".lock")
         try:
             lock.acquire(blocking=False)
         except Timeout:
             raise PerdureError(
-                f"Run {self.path.name} is being worked on by another process; wait for it to end."
+                f"Run {self.path.name} is in use by another process; wait for it to finish."
             ) from None
         except OSError as error:
             raise PerdureError(f"Cannot write to '{self.path}' ({error.strerror or error}).") from error
@@ -71,7 +71,7 @@ class RunFolder:
             lock.release()
 
     def load(self) -> tuple[Vectors, Facts] | None:
-        """The checkpoint, or None; a damaged one is set aside and the run starts anew."""
+        """The checkpoint, or None; a damaged one is set aside and the run starts again."""
         if not self._checkpoint.exists():
             return None
         try:
@@ -85,26 +85,26 @@ class RunFolder:
         write_tensors(self._checkpoint, tensors, facts)
 
     def keep(self, phase: int, tensors: Vectors) -> None:
-        """Keep the knowledge after a phase (from 0) as after-1.safetensors and so on."""
+        """Save the learner's state after a phase (from 0) permanently, as after-1.safetensors and so on."""
         write_tensors(self.path / f"after-{phase + 1}.safetensors", tensors)
 
     def knowledge(self, phase: int) -> Vectors:
-        """What `keep` kept."""
+        """The state saved by `keep`."""
         path = self.path / f"after-{phase + 1}.safetensors"
         try:
             return read_tensors(path)[0]
         except Damaged as error:
             raise PerdureError(
-                f"'{path}' cannot be used ({error}); perdure run ... --force makes it anew."
+                f"'{path}' cannot be used ({error}); perdure run ... --force creates it again."
             ) from None
 
     def publish(self, record: Record) -> None:
-        """Write the record, which makes the run finished, and drop the checkpoint."""
+        """Write the record, which completes the run, and delete the checkpoint."""
         write_json(self.path / "record.json", record.json)
         self._checkpoint.unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Forget a finished run, for --force; only for who holds the lock."""
+        """Delete the results of a finished run, for --force; requires the lock."""
         for path in (self.path / "record.json", self._checkpoint):
             path.unlink(missing_ok=True)
 
@@ -121,7 +121,7 @@ LATER = {"f1", "error", "score"}
 
 
 def to_record(data: Any) -> Record:
-    """A record from JSON data; raises Damaged where fields are missing or unknown."""
+    """A record from JSON data; raises Damaged if fields are missing or unknown."""
     names = {field.name for field in fields(Record)}
     needed = names - LATER
     if not isinstance(data, dict) or not needed <= set(data) <= names:
@@ -130,7 +130,7 @@ def to_record(data: Any) -> Record:
 
 
 def writable(runs: Path) -> None:
-    """Raise a teaching error if the runs folder cannot be written."""
+    """Raise a helpful error if the folder of runs cannot be written to."""
     probe = runs / f".probe-{os.getpid()}"
     write(probe, b"")
     probe.unlink()
@@ -149,7 +149,7 @@ def all_records(runs: Path) -> tuple[list[Record], list[str]]:
 
 
 def find_run(runs: Path, name: str) -> RunFolder:
-    """The folder of a run given by its path, its hash, or the first digits of it."""
+    """The folder of a run given by its path, its hash, or the hash's first digits."""
     path = Path(name)
     if (path / "config.json").exists():
         return RunFolder(path.resolve().parent, path.resolve().name)
@@ -158,5 +158,5 @@ def find_run(runs: Path, name: str) -> RunFolder:
     if len(matches) == 1:
         return RunFolder(runs, matches[0])
     if matches:
-        raise PerdureError(f"'{name}' fits {len(matches)} runs in '{runs}'; give more digits.")
-    raise PerdureError(f"No run '{name}' in '{runs}'; 'perdure show' lists the runs that are there.")
+        raise PerdureError(f"'{name}' matches {len(matches)} runs in '{runs}'; give more digits.")
+    raise PerdureError(f"No run '{name}' in '{runs}'; 'perdure show' lists all finished runs.")

@@ -1,1 +1,1 @@
-"""What is asked of a network: bits, a label, tags, or values; each file here is one kind of target."""
+"""What a network predicts: bits, a label, tags, or values; each file here is one kind of target."""

@@ -1,4 +1,4 @@
-"""Bits at the last P valid steps: y is [N, P, outputs] of 0 and 1, -1 where not asked (SM, Eq. nll:copy)."""
+"""Bits at the last P valid steps: y is [N, P, outputs] of 0 and 1, or -1: ignored (SM, Eq. nll:copy)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Bits(Target):
-    """A logit z for each bit: p(1) = s(z)."""
+    """One logit z per bit: p(1) = s(z)."""
 
     name: ClassVar[str] = "bits"
     recalled: ClassVar[bool] = True
@@ -27,7 +27,7 @@ class Bits(Target):
         if y.shape != shape:
             return f"y of kind '{self.name}' must have shape {shape}, but has {y.shape}"
         if y.shape[1] > lengths.min():
-            return f"bits of {y.shape[1]} steps do not fit in a sequence of {lengths.min()}"
+            return f"{y.shape[1]} steps of bits do not fit in a sequence of length {lengths.min()}"
         return integer_fault(y, 1)
 
     def contents(self, y: Array, names: Sequence[Any]) -> dict[str, Any]:
@@ -41,7 +41,7 @@ class Bits(Target):
         return int(y.shape[1])
 
     def by_step(self, y: Y) -> Y:
-        """As it is."""
+        """Unchanged."""
         return y
 
     def asked(self, y: Y) -> Y:
@@ -66,7 +66,7 @@ class Bits(Target):
         return score if mask is None else score * mask
 
     def exact_scores(self, logits: Tensor, mask: Tensor | None) -> Iterator[Tensor]:
-        """One for each bit: the expected square is p (1 - p) (dz/dpsi)^2, and bits are independent."""
+        """One per bit: the expected square is p (1 - p) (dz/dpsi)^2, and bits are independent."""
         for output in range(logits.shape[1]):
             chance = logits[:, output].sigmoid()
             cotangent = logits.new_zeros(logits.shape)
@@ -76,7 +76,7 @@ class Bits(Target):
             yield cotangent
 
     def draw(self, logits: Tensor, generator: torch.Generator) -> Tensor:
-        """Each bit 1 with probability s(z)."""
+        """Each bit is 1 with probability s(z)."""
         import torch
 
         chance = torch.rand(logits.shape, generator=generator, dtype=logits.dtype)
@@ -93,7 +93,7 @@ class Bits(Target):
         return (losses if mask is None else losses[mask]).sum() * temperature**2
 
     def tally(self, logits: Tensor, targets: Tensor, mask: Tensor | None) -> Tensor:
-        """How often 0 and 1 were asked and answered [2, 2]; 1 is answered where z >= 0."""
+        """Counts of true and predicted 0 and 1 [2, 2]; 1 is predicted where z >= 0."""
         return confusion(targets, (logits >= 0).long(), 2, mask)
 
     def judge(self, tally: Tensor) -> Judged:

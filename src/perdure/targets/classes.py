@@ -1,4 +1,4 @@
-"""What label and tags have in common: a class at each answered step (SM, Eq. nll:cross:entropy)."""
+"""Shared by label and tags: a class at each output step (SM, Eq. nll:cross:entropy)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 IGNORED = -1
-"""The class that stands for "not asked" in torch's cross-entropy, as in arrays."""
+"""The class that means "ignored" in torch's cross-entropy, as in arrays."""
 
 
 class Classes(Target):
-    """A logit for each class: p = softmax(z)."""
+    """One logit per class: p = softmax(z)."""
 
     categorical: ClassVar[bool] = True
 
@@ -51,7 +51,7 @@ class Classes(Target):
         return score if mask is None else score * mask[:, None]
 
     def exact_scores(self, logits: Tensor, mask: Tensor | None) -> Iterator[Tensor]:
-        """One for each class c: the expected square is sum_c p_c (d log p_c / dpsi)^2."""
+        """One per class c: the expected square is sum_c p_c (d log p_c / dpsi)^2."""
         chances = logits.softmax(1)
         for output in range(logits.shape[1]):
             score = -chances
@@ -73,7 +73,7 @@ class Classes(Target):
         return (losses if mask is None else losses[mask]).sum() * temperature**2
 
     def tally(self, logits: Tensor, targets: Tensor, mask: Tensor | None) -> Tensor:
-        """How often class i was asked and j answered [C, C]."""
+        """How often class i is true and j predicted [C, C]."""
         return confusion(targets, logits.argmax(1), logits.shape[1], mask)
 
     def judge(self, tally: Tensor) -> Judged:

@@ -1,4 +1,4 @@
-"""Accuracy and weighted F1 from a table [C, C] of how often class i was asked and j answered."""
+"""Accuracy and weighted F1 from a confusion matrix [C, C]: how often class i is true and j predicted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def confusion(asked: Tensor, answered: Tensor, classes: int, mask: Tensor | None) -> Tensor:
-    """The table of some answers."""
+    """The confusion matrix of some predictions."""
     if mask is not None:
         asked, answered = asked[mask], answered[mask]
     pairs = asked.long() * classes + answered
@@ -27,7 +27,7 @@ def judged(table: Tensor) -> Judged:
 
 
 def weighted_f1(table: Tensor) -> float:
-    """Mean over classes, weighted by how often they are asked, of F1 = 2 TP / (2 TP + FP + FN)."""
+    """Mean over classes, weighted by how often they occur, of F1 = 2 TP / (2 TP + FP + FN)."""
     right, asked, answered = table.diagonal().double(), table.sum(1).double(), table.sum(0).double()
     f1 = 2 * right / (asked + answered).clamp(min=1)
     return float((f1 * asked).sum() / asked.sum().clamp(min=1))
@@ -36,5 +36,5 @@ def weighted_f1(table: Tensor) -> float:
 def integer_fault(y: Array, highest: int) -> str | None:
     """What is wrong with targets that must be integers up to `highest`, or -1."""
     if not np.issubdtype(y.dtype, np.integer) or y.min() < -1 or y.max() > highest:
-        return f"y must hold integers from 0 to {highest} (-1: not asked)"
+        return f"y must contain integers from 0 to {highest} (-1: ignored)"
     return None

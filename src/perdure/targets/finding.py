@@ -13,7 +13,7 @@ from perdure.targets.target import Target
 
 @cache
 def all_targets() -> dict[str, Target]:
-    """Each target that a file of this folder defines, by name."""
+    """Each target defined by a file in this folder, by name."""
     package = __name__.rpartition(".")[0]
     found: dict[str, Target] = {}
     for module in pkgutil.iter_modules(importlib.import_module(package).__path__, package + "."):
@@ -24,7 +24,7 @@ def all_targets() -> dict[str, Target]:
 
 
 def find_target(target: Target | str) -> Target:
-    """The target of a name; a target stands for itself."""
+    """The target of that name; a target is returned as it is."""
     if isinstance(target, Target):
         return target
     known = all_targets()

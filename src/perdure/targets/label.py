@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Label(Classes):
-    """A class for the whole sequence; -1 where it is not asked."""
+    """A class for the whole sequence; -1: ignored."""
 
     name: ClassVar[str] = "label"
 

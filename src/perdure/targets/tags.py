@@ -1,4 +1,4 @@
-"""A class at each valid step: y is [N, T], -1 beyond the end and where no tag is known."""
+"""A class at each valid step: y is [N, T], -1 beyond the end and where the tag is unknown."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ class Tags(Classes):
         return 0
 
     def by_step(self, y: Y) -> Y:
-        """As it is."""
+        """Unchanged."""
         return y

@@ -1,11 +1,11 @@
-"""The contract of a target: what is asked of a network, where, and how its answers are judged.
+"""The contract of a target: what a network predicts, where, and how its predictions are scored.
 
-A target owns all that depends on what y means: its shape, which of its entries are asked, the likelihood with
-its score, drawing, distillation, and the metric. Arrays may mark what is not asked in their own way (-1 for
-classes and bits, NaN for values); the numerics see a boolean mask, made here and nowhere else.
+A target owns everything that depends on the meaning of y: its shape, which of its entries are scored, the
+likelihood and its score, drawing, distillation, and the metric. Arrays mark ignored entries in their own way
+(-1 for classes and bits, NaN for values); the numerics see a boolean mask, made here and nowhere else.
 
-Benchmarks describe their data with targets and must load without torch, so nothing here imports it before it
-computes.
+Benchmarks describe their data with targets and must load without torch, so nothing here imports it before
+it computes something.
 """
 
 from __future__ import annotations
@@ -26,37 +26,37 @@ Y = TypeVar("Y", Array, "Tensor")
 
 
 class Judged(NamedTuple):
-    """What a tally amounts to; the first number is a percentage, and higher is better."""
+    """The result of a tally; the first number is a percentage, and higher is better."""
 
     accuracy: float
-    """In percent; what it is, the target's `score_name` says."""
+    """In percent; the target's `score_name` says what it is."""
     asked: int
-    """How many answers it is made of."""
+    """The number of predictions it is based on."""
     f1: float | None = None
-    """Weighted F1 in percent, where answers are classes or bits."""
+    """Weighted F1 in percent, for classes and bits."""
     error: float | None = None
-    """Root mean squared error in the units of the data, where answers are numbers."""
+    """Root mean squared error in the units of the data, for values."""
 
 
 class Target(ABC):
-    """What is asked, and at which steps.
+    """What is predicted, and at which steps.
 
-    In a mini-batch there are M answers: logits [M, outputs], targets [M] or [M, outputs], and a mask of the
-    targets' shape that says which of them are asked (None: all). What is not asked counts nowhere.
+    A mini-batch has M outputs: logits [M, outputs], targets [M] or [M, outputs], and a mask with the targets'
+    shape of those that are scored (None: all). Ignored entries count nowhere.
     """
 
     name: ClassVar[str]
-    """What it is called on the command line and in files."""
+    """Its name on the command line and in files."""
     everywhere: ClassVar[bool] = False
-    """Whether each valid step is answered (and a mean counts steps), rather than the last ones."""
+    """Whether there is an output at each valid step (and means count steps), not only at the last ones."""
     categorical: ClassVar[bool] = False
-    """Whether outputs stand for classes, which have names; otherwise y has an axis for them."""
+    """Whether outputs represent classes, which have names; otherwise y has an axis for them."""
     recalled: ClassVar[bool] = False
-    """Whether the answers recall what came before a stop bit."""
+    """Whether the outputs recall what came before a stop bit."""
     score_name: ClassVar[str] = "accuracy"
-    """What tables and figures call the score in percent."""
+    """The name of the score in tables and figures."""
     contents_name: ClassVar[str] = "classes"
-    """What `contents` tells."""
+    """What `contents` describes."""
 
     @abstractmethod
     def fault(self, y: Array, lengths: Array, steps: int, outputs: int) -> str | None:
@@ -64,31 +64,31 @@ class Target(ABC):
 
     @abstractmethod
     def contents(self, y: Array, names: Sequence[Any]) -> dict[str, Any]:
-        """What y holds for each output of the given names, as plain data."""
+        """The contents of y for each output of the given names, as plain data."""
 
     def in_own_units(self, y: Array) -> Array:
-        """Y as the user gave it, where it was scaled."""
+        """Y as the user gave it, if it was scaled."""
         return y
 
     @abstractmethod
     def answered(self, y: Array | Tensor) -> int:
-        """How many of a sequence's last valid steps are answered; 0: all of them."""
+        """The number of output steps at the end of a sequence; 0: all valid steps."""
 
     @abstractmethod
     def by_step(self, y: Y) -> Y:
-        """The same with an axis for the answered steps: [N, P, ...]."""
+        """The same with an axis for the output steps: [N, P, ...]."""
 
     @abstractmethod
     def asked(self, y: Y) -> Y:
-        """Which entries of y are asked."""
+        """Which entries of y are scored."""
 
     @abstractmethod
     def targets(self, rows: Tensor, mask: Tensor | None, dtype: torch.dtype) -> Tensor:
-        """Packed rows of y as the functions below take them; 0 where nothing is asked."""
+        """Packed rows of y as the functions below take them; 0 where nothing is scored."""
 
     @abstractmethod
     def negative_log_likelihood(self, logits: Tensor, targets: Tensor, mask: Tensor | None) -> Tensor:
-        """Sum over all that is asked of -log p(y | x)."""
+        """The sum of -log p(y | x) over all that is scored."""
 
     @abstractmethod
     def score(self, logits: Tensor, targets: Tensor, mask: Tensor | None) -> Tensor:
@@ -98,29 +98,29 @@ class Target(ABC):
     def exact_scores(self, logits: Tensor, mask: Tensor | None) -> Iterator[Tensor]:
         """Cotangents v [M, outputs] whose squares (v . dz/dpsi)^2 add up to the expected squared score.
 
-        The expectation is over the model's own prediction, for each of the M answers by itself.
+        The expectation is over the model's own prediction, for each of the M outputs separately.
         """
 
     @abstractmethod
     def draw(self, logits: Tensor, generator: torch.Generator) -> Tensor:
-        """Targets drawn from the model's own prediction."""
+        """Targets drawn from the model's own predictions."""
 
     @abstractmethod
     def distillation(
         self, logits: Tensor, teacher: Tensor, mask: Tensor | None, temperature: float
     ) -> Tensor:
-        """Sum over all that is asked of the loss against a teacher's answers [M, outputs]."""
+        """The loss against a teacher's outputs [M, outputs], summed over all that is scored."""
 
     @abstractmethod
     def tally(self, logits: Tensor, targets: Tensor, mask: Tensor | None) -> Tensor:
-        """What must be known of some answers to judge them; tallies of several batches are added."""
+        """What is needed to score some predictions; tallies of several batches are added."""
 
     @abstractmethod
     def judge(self, tally: Tensor) -> Judged:
-        """The score of all answers that were tallied."""
+        """The score of all tallied predictions."""
 
     def units(self, sequences: int, answers: int, mask: Tensor | None) -> int:
-        """What a mean over a share of a batch counts: sequences, or asked steps where each has a target."""
+        """What a mean over part of a batch counts: sequences, or scored steps if each has a target."""
         if not self.everywhere:
             return sequences
         return answers if mask is None else int(mask.sum())

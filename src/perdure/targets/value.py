@@ -1,13 +1,13 @@
-"""Numbers at the last valid step (regression): y is [N, outputs], NaN where not asked.
+"""Numbers at the last valid step (regression): y is [N, outputs], or NaN: ignored.
 
-The likelihood is Gaussian with variance 1, so y should be of about that size: data of one's own are
-standardised, and the target keeps by how much, for errors in the units that the user knows.
+The likelihood is Gaussian with variance 1, so y should be of about that size: your own data are
+standardised, and the target stores the scaling, to report errors in the user's units.
 
 The score in percent is 100 R^2, with R^2 = 1 - sum (z - y)^2 / sum (y - mean y)^2 over all outputs (each
-about its own mean). It is 0 for always answering the mean of the data, and what is worse than that counts as
-0 too: a task that is forgotten altogether would otherwise outweigh all others in a mean, without a bound.
-How far off it is, the error says, which is not clipped. Where y does not vary, R^2 is 100 % if every answer
-is right, else 0.
+about its own mean). It is 0 for always predicting the mean of the data, and anything worse also counts as 0:
+otherwise a task that is completely forgotten would outweigh all others in a mean, without bound. The error,
+which is not clipped, shows how far off it is. If y does not vary, R^2 is 100 % if every prediction is right,
+else 0.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Value(Target):
     """The network's outputs z are means: p(y | x) = N(z, 1).
 
-    Where numbers were standardised, y = (given - offset) * factor; nothing given: y is as it came.
+    If numbers were standardised, y = (given - offset) * factor; without these, y is unchanged.
     """
 
     offset: tuple[float, ...] = ()
@@ -42,7 +42,7 @@ class Value(Target):
 
     @classmethod
     def fitted(cls, given: Array) -> Value:
-        """The target under which the asked numbers of each column [N, outputs] have mean 0 and deviation 1.
+        """The target under which the scored numbers of each column [N, outputs] have mean 0 and deviation 1.
 
         A column that does not vary is only shifted.
         """
@@ -71,13 +71,13 @@ class Value(Target):
         if y.shape != (len(lengths), outputs):
             return f"y of kind '{self.name}' must have shape {(len(lengths), outputs)}, but has {y.shape}"
         if not np.issubdtype(y.dtype, np.floating) or np.isinf(y).any():
-            return "y must hold finite floating-point numbers (NaN: not asked)"
+            return "y must contain finite floating-point numbers (NaN: ignored)"
         if self.factor and not len(self.offset) == len(self.factor) == outputs:
-            return f"the offset and factor of its values must be {outputs} numbers, one for each output"
+            return f"the offset and factor of its values must be {outputs} numbers, one per output"
         return None
 
     def contents(self, y: Array, names: Sequence[Any]) -> dict[str, Any]:
-        """Least, mean and greatest number of each output, in the user's units."""
+        """Smallest, mean and largest number of each output, in the user's units."""
         columns = [column[~np.isnan(column)] for column in self.in_own_units(y).T]
         return {
             str(name): {
@@ -98,7 +98,7 @@ class Value(Target):
         return y[:, None]
 
     def asked(self, y: Y) -> Y:
-        """All but NaN, which alone does not equal itself, in arrays as in tensors."""
+        """All but NaN, which is the only value not equal to itself, in arrays and tensors alike."""
         asked: Y = y == y
         return asked
 
@@ -116,7 +116,7 @@ class Value(Target):
         return score if mask is None else score * mask
 
     def exact_scores(self, logits: Tensor, mask: Tensor | None) -> Iterator[Tensor]:
-        """One for each output: with variance 1, the expected square is (dz/dpsi)^2, whatever y is."""
+        """One per output: with variance 1, the expected square is (dz/dpsi)^2, whatever y is."""
         for output in range(logits.shape[1]):
             cotangent = logits.new_zeros(logits.shape)
             cotangent[:, output] = 1 if mask is None else mask[:, output].to(logits.dtype)
@@ -132,19 +132,19 @@ class Value(Target):
     def distillation(
         self, logits: Tensor, teacher: Tensor, mask: Tensor | None, temperature: float
     ) -> Tensor:
-        """Sum of (z - teacher)^2 / 2; a mean cannot be softened, so the temperature has no part in it."""
+        """Sum of (z - teacher)^2 / 2; a mean cannot be softened, so the temperature is not used."""
         return _half_squares(logits - teacher, mask)
 
     def tally(self, logits: Tensor, targets: Tensor, mask: Tensor | None) -> Tensor:
-        """For each output how many are asked, and the sums of y, y^2 and (z - y)^2: [4, outputs]."""
+        """For each output the number scored, and the sums of y, y^2 and (z - y)^2: [4, outputs]."""
         import torch
 
-        y, wrong = targets.cpu().double(), (logits - targets).cpu().double()  # some devices have no doubles
+        y, wrong = targets.cpu().double(), (logits - targets).cpu().double()  # some devices have no float64
         sums = torch.stack([torch.ones_like(y), y, y.square(), wrong.square()])
         return (sums if mask is None else sums * mask.cpu()).sum(1)
 
     def judge(self, tally: Tensor) -> Judged:
-        """R^2 in percent, not below 0, and the root mean squared error in the user's units."""
+        """R^2 in percent, at least 0, and the root mean squared error in the user's units."""
         count, total, squares, wrong = tally
         asked = int(count.sum())
         varied = float((squares - total.square() / count.clamp(min=1)).sum())
@@ -156,5 +156,5 @@ class Value(Target):
 
 
 def _half_squares(wrong: Tensor, mask: Tensor | None) -> Tensor:
-    """Half the sum of squares of what is asked."""
+    """Half the sum of squares over all that is scored."""
     return (wrong if mask is None else wrong[mask]).square().sum() / 2

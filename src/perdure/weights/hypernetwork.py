@@ -1,12 +1,12 @@
 """Hypernetwork-protected weights (paper Sec. 3; SM "Hypernetwork-protected models").
 
-psi^(k) = h(e_k, theta): a small MLP makes the weights of task k from the task's embedding. Three ways to
-make them: `full`, all weights at once; `chunked`, equal pieces of the flat psi, each with an embedding c_i
-of its own that all tasks share; `structured`, pieces of whole rows of a layer, W_ih, W_hh and biases
-together, each layer by an MLP of its own.
+psi^(k) = h(e_k, theta): a small MLP generates the weights of task k from the task's embedding. There are
+three ways to do so: `full`, all weights at once; `chunked`, equal pieces of the flat psi, each with its own
+embedding c_i that all tasks share; `structured`, pieces of whole rows of a layer, W_ih, W_hh and biases
+together, each layer by its own MLP.
 
-A new task brings its embedding, and what its head needs to be made (`extension.k`: further chunk embeddings,
-or further rows of the last layer).
+A new task adds its embedding, and whatever is needed to generate its head (`extension.k`: further chunk
+embeddings, or further rows of the last layer).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from perdure.weights.hypernetwork_shape import HypernetworkShape, shape_of
 from perdure.weights.source import GeneratorFactory, Positions, Stock, TaskNetwork, WeightSource
 
 DRAWS = 31
-"""Further draws among which a new embedding may be chosen."""
+"""Additional draws from which a new embedding may be chosen."""
 REFERENCES = 32
-"""Random embeddings over which the spread of generated weights is measured at the start."""
+"""Random embeddings over which the initial spread of generated weights is measured."""
 POWER_STEPS = 8
 """Steps of the power iteration that estimates the largest singular value of W_hh.
 
@@ -40,45 +40,45 @@ POWER_STEPS = 8
 
 
 class Hypernetwork(WeightSource):
-    """A hypernetwork makes the weights of each task from the task's embedding."""
+    """A hypernetwork generates the weights of each task from the task's embedding."""
 
     generates: ClassVar[bool] = True
     revision: ClassVar[int] = 1
 
     kind: Literal["chunked", "full", "structured"] = "chunked"
-    """Make psi in equal chunks, all at once, or in rows of layers."""
+    """Generate psi in equal chunks, all at once, or in rows of layers."""
     hidden: SomeSizes = (50, 50)
     """Hidden layers of the MLP."""
     chunk: PositiveInt = 2500
-    """chunked: weights in a chunk; structured: rows in a piece (the whole layer if that does not divide)."""
+    """chunked: weights per chunk; structured: rows per piece (the whole layer if that does not divide)."""
     ratio: PositiveFloat | None = None
-    """Wanted |theta and embeddings| / |psi| at the first task; chunk and hidden are chosen to stay below."""
+    """Desired |theta and embeddings| / |psi| at the first task; chunk and hidden are chosen to fit."""
     task_embedding: PositiveInt = 32
     """Size of a task embedding e_k."""
     chunk_embedding: PositiveInt = 32
     """Size of a chunk embedding c_i."""
     task_embedding_sd: Annotated[float, Field(ge=0)] = 1.0
-    """Standard deviation of task embeddings at the start."""
+    """Initial standard deviation of task embeddings."""
     chunk_embedding_sd: Annotated[float, Field(ge=0)] = 0.1
-    """Standard deviation of chunk embeddings at the start."""
+    """Initial standard deviation of chunk embeddings."""
     activation: Literal["relu", "sigmoid", "tanh"] = "relu"
     """Activation of the MLP's hidden layers."""
     initialisation: Literal["scaled", "original"] = "scaled"
-    """scaled: each generated tensor starts with the spread of a well-initialised RNN; original: as it is."""
+    """scaled: each generated tensor starts with the spread of a well-initialised RNN; original: unscaled."""
     heads: Literal["generated", "separate"] = "generated"
     """Whether output heads are generated, or plain weights of each task."""
     embeddings: Literal["trained", "frozen"] = "trained"
-    """Whether the embeddings of old tasks go on learning (the paper) or stay."""
+    """Whether the embeddings of old tasks keep learning (the paper) or stay fixed."""
     new_embedding: Literal["drawn", "chosen"] = "drawn"
     """A new task's embedding is drawn (the paper), or the best of 32 draws: W_hh nearest to orthogonal."""
     spectral: bool = False
     """Divide generated W_hh by its largest singular value."""
 
     def grow(self, network: Network, known: int, stock: Stock, generators: GeneratorFactory) -> Stock:
-        """At first `theta` and the buffer `scale`; for each task `embedding.k`, and what its head needs."""
+        """Initially `theta` and the buffer `scale`; for each task `embedding.k`, and what its head needs."""
         if self.heads == "separate" and network.architecture.heads == "single" and network.tasks > 1:
             raise PerdureError(
-                "weights.heads: separate heads are one for each task; use them with --network.heads multi."
+                "weights.heads: separate heads need one head per task; use them with --network.heads multi."
             )
         parameters, buffers = dict(stock.parameters), dict(stock.buffers)
         for task in range(known, network.tasks):
@@ -120,13 +120,13 @@ class Hypernetwork(WeightSource):
     def _best_embedding(
         self, network: Network, drawn: Tensor, stock: Stock, generators: GeneratorFactory
     ) -> Tensor:
-        """Of several draws the one whose recurrent matrices have the least ||W W^T - I||^2.
+        """Of several draws, the one whose recurrent matrices have the smallest ||W W^T - I||^2.
 
-        What h makes of an embedding far from all that it was trained on can be far from orthogonal, so far
+        For an embedding far from all those it was trained on, h can generate matrices so far from orthogonal
         that the first gradients explode.
         """
         task = network.tasks - 1
-        network = _first_tasks(network, task)  # all that can be generated so far
+        network = _first_tasks(network, task)  # everything that can be generated so far
         more = torch.randn(DRAWS, self.task_embedding, generator=generators("new embedding", task))
         draws = torch.cat([drawn[None], more * self.task_embedding_sd]).to(stock.parameters["theta"])
         made = self.generate(network, stock.buffers, stock.parameters, draws)
@@ -140,9 +140,9 @@ class Hypernetwork(WeightSource):
     def _new_scale(
         self, network: Network, task: int, parameters: Vectors, generators: GeneratorFactory
     ) -> tuple[str, Tensor]:
-        """Factors that give what is new of psi the spread of a plain network's start values.
+        """Factors that give the new part of psi the spread of a plain network's initial values.
 
-        At first for average embeddings; a new head's for its own task's embedding.
+        Initially for average embeddings; for a new head, for its own task's embedding.
         """
         shape = self.shape(network)
         name, before = ("scale", 0) if task == 0 else (f"scale.{task}", self._target_size(network, task))
@@ -159,13 +159,13 @@ class Hypernetwork(WeightSource):
         return name, _spread_of_a_plain_network(shape.target, made)[before:]
 
     def _target_size(self, network: Network, tasks: int) -> int:
-        """|psi| that is generated, for the first tasks."""
+        """|psi| that is generated for the first tasks."""
         return self.shape(_first_tasks(network, tasks)).target.size
 
     def active(
         self, network: Network, buffers: Vectors, tasks: Sequence[int], rehearsed: Sequence[int] = ()
     ) -> Positions:
-        """theta, and the embeddings of all known tasks (or of the tasks alone, if old ones are frozen)."""
+        """theta, and the embeddings of all known tasks (or of these tasks only, if old ones are frozen)."""
         del buffers
         known = range(network.tasks) if self.embeddings == "trained" else tasks
         names = [*self.shape(network).names, *(f"embedding.{task}" for task in known)]
@@ -205,7 +205,7 @@ class Hypernetwork(WeightSource):
         )
 
     def shape(self, network: Network) -> HypernetworkShape:
-        """The hypernetwork's weights and what they make, for a main network."""
+        """The hypernetwork's weights and what they generate, for a main network."""
         return shape_of(self.resolved(network), network)
 
     def count(self, network: Network) -> int:
@@ -215,7 +215,7 @@ class Hypernetwork(WeightSource):
         return self.shape(network).size + network.tasks * self.task_embedding + heads
 
     def resolved(self, network: Network) -> Hypernetwork:
-        """The same with `chunk` and `hidden` chosen so that the wanted ratio is met at the first task."""
+        """The same with `chunk` and `hidden` chosen so that the desired ratio is met at the first task."""
         return self if self.ratio is None else _resolved(self, _first_tasks(network, 1))
 
 
@@ -231,7 +231,7 @@ def _resolved(options: Hypernetwork, network: Network) -> Hypernetwork:
         if max(hidden) == 1:
             raise PerdureError(
                 f"weights.ratio: no hypernetwork of at most {options.ratio} times the network's "
-                f"{network.layout.size} weights was found; smaller embeddings may help."
+                f"{network.layout.size} weights was found; try smaller embeddings."
             )
         hidden = tuple(max(1, units * 3 // 4) for units in hidden)
 
@@ -244,7 +244,7 @@ def _largest_chunk(options: Hypernetwork, network: Network, limit: float) -> Hyp
         rows = max(axes[0].size for axes in network.body.axes.values())
         sizes: Iterable[int] = [size for size in range(rows, 0, -1) if rows % size == 0]
     else:
-        most = int(limit // (options.hidden[-1] + 1))  # the last layer alone must stay below the limit
+        most = int(limit // (options.hidden[-1] + 1))  # the last layer alone must stay below it
         step = max(1, network.layout.size // 4000)
         sizes = [size for size in range(network.layout.size, 0, -step) if size <= most]
     for chunk in sizes:
@@ -265,7 +265,7 @@ def _known_networks(network: Network, tasks: int) -> Network:
 
 
 def _spread_of_a_plain_network(target: Layout, made: Tensor) -> Tensor:
-    """Factors [|psi|] that give each generated tensor the standard deviation that its layout wants.
+    """Factors [|psi|] that give each generated tensor the standard deviation specified by its layout.
 
     1/sqrt(H) for W_hh, which is that of an orthogonal matrix, and 1/sqrt(3 fan-in) for the rest, so that
     the orthogonal penalty does not start far too high.
@@ -280,7 +280,7 @@ def _spread_of_a_plain_network(target: Layout, made: Tensor) -> Tensor:
 
 
 def _spectrally_normalised(matrix: Tensor) -> Tensor:
-    """W divided by its largest singular value, each gate's block for itself."""
+    """W divided by its largest singular value, each gate's block separately."""
     blocks = []
     for block in matrix.split(matrix.shape[1]):
         with torch.no_grad():

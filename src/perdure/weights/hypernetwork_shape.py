@@ -1,4 +1,4 @@
-"""What a hypernetwork consists of and what it makes: a pure function of (theta, embeddings)."""
+"""The parts of a hypernetwork and what it generates: a pure function of (theta, embeddings)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ACTIVATIONS = {"relu": torch.relu, "sigmoid": torch.sigmoid, "tanh": torch.tanh}
 
 @dataclass(frozen=True)
 class Mlp:
-    """An MLP that makes `pieces` pieces of `outputs` weights each, for a network with its first task."""
+    """An MLP that generates `pieces` pieces of `outputs` weights each, for a network with its first task."""
 
     pieces: int
     outputs: int
@@ -52,7 +52,7 @@ class MlpWeights(Layout):
 
 
 class HypernetworkShape:
-    """h for one main network: theta's layout, its extensions, and where each weight of psi is made."""
+    """h for one main network: theta's layout, its extensions, and where each weight of psi is generated."""
 
     def __init__(self, options: Hypernetwork, network: Network) -> None:
         """The options must be resolved: without a ratio."""
@@ -64,7 +64,7 @@ class HypernetworkShape:
         return self.network.body if self.options.heads == "separate" else self.network.layout
 
     def _own_size(self, task: int) -> int:
-        """Generated weights that came with a task."""
+        """Number of generated weights that a task has added."""
         if self.options.heads == "separate":
             return 0
         known = {part for before in range(task) for part in self.network.parts(before)} | {BODY}
@@ -93,12 +93,12 @@ class HypernetworkShape:
         return mlps if self._own_size(0) == 0 else [*mlps, Mlp(1, self._own_size(0))]
 
     def _pieces(self, task: int) -> int:
-        """Chunks that are needed once a task has arrived."""
+        """Number of chunks needed once a task has arrived."""
         return -(-self._sizes[task] // self.options.chunk)
 
     @cached_property
     def _layers(self) -> list[Tensor]:
-        """For each layer of the body the positions in psi of all that belongs to each row [rows, ...]."""
+        """For each layer of the body, the positions in psi of all that belongs to each row [rows, ...]."""
         body = self.network.body
         positions = body.split(torch.arange(body.size))
         layers: dict[str, list[Tensor]] = {}
@@ -108,14 +108,14 @@ class HypernetworkShape:
 
     @cached_property
     def _order(self) -> Tensor | None:
-        """Where each weight of psi lies among what is made; None if it is made in psi's own order."""
+        """The position of each weight of psi in the generated output; None if it is in psi's own order."""
         if self.options.kind != "structured":
             return None
         for task in range(1, self.network.tasks):
             if self._own_size(task) not in (0, self._own_size(0)):
                 raise PerdureError(
-                    "weights.kind: structured makes heads of equal size only, but these tasks have different "
-                    "numbers of outputs; use --weights.kind chunked or --weights.heads separate."
+                    "weights.kind: structured only generates heads of equal size, but these tasks have "
+                    "different numbers of outputs; use --weights.kind chunked or --weights.heads separate."
                 )
         own = torch.arange(self.network.body.size, self.target.size)
         made = torch.cat([*(table.reshape(-1) for table in self._layers), own])
@@ -125,7 +125,7 @@ class HypernetworkShape:
 
     @cached_property
     def theta(self) -> MlpWeights:
-        """Layout of theta: for each MLP its chunk embeddings and layers."""
+        """Layout of theta: the chunk embeddings and layers of each MLP."""
         options = self.options
         shapes: dict[str, tuple[int, ...]] = {}
         for number, mlp in enumerate(self.mlps):
@@ -140,7 +140,7 @@ class HypernetworkShape:
         return MlpWeights(shapes)
 
     def extension(self, task: int) -> MlpWeights:
-        """Layout of what a later task adds: chunk embeddings, or rows of the last layer; it may be empty."""
+        """Layout of what a later task adds: chunk embeddings, or rows of the last layer; may be empty."""
         options, new = self.options, self._own_size(task)
         if options.kind == "full":
             last = len(options.hidden)
@@ -162,7 +162,7 @@ class HypernetworkShape:
         return self.theta.size + sum(self.extension(task).size for task in range(1, self.network.tasks))
 
     def weights(self, parameters: Mapping[str, Tensor]) -> Weights:
-        """The MLPs' weights by name, extensions appended."""
+        """The MLPs' weights by name, with extensions appended."""
         weights = self.theta.split(parameters["theta"])
         more: dict[str, list[Tensor]] = {}
         for name in self.names[1:]:
@@ -172,19 +172,19 @@ class HypernetworkShape:
         return weights | {place: torch.cat([weights[place], *values]) for place, values in more.items()}
 
     def raw(self, parameters: Vectors, embeddings: Tensor) -> Tensor:
-        """All that the MLPs make for embeddings [C, E], unscaled and in their own order: [C, made]."""
+        """Everything the MLPs generate for embeddings [C, E], unscaled and in their own order: [C, made]."""
         weights = self.weights(parameters)
         made = [self._made_by(weights, number, embeddings) for number in range(len(self.mlps))]
         return made[0] if len(made) == 1 else torch.cat(made, dim=1)
 
     def arranged(self, raw: Tensor) -> Tensor:
-        """Flat psi [C, |psi|] from what was made; the surplus of the last chunk is dropped."""
+        """Flat psi [C, |psi|] from the generated output; the surplus of the last chunk is dropped."""
         if self._order is not None:
             return raw.index_select(1, self._order.to(raw.device))
         return raw[:, : self.target.size]
 
     def disarranged(self, values: Tensor) -> Tensor:
-        """Values per weight [|psi|] at the places where the weights are made [made]; 0 for surplus."""
+        """Values per weight [|psi|] at the positions where weights are generated [made]; 0 for surplus."""
         if self._order is not None:
             return torch.empty_like(values).index_copy(0, self._order.to(values.device), values)
         if self.options.kind == "full":
@@ -194,13 +194,13 @@ class HypernetworkShape:
         )
 
     def _made_by(self, weights: Weights, number: int, embeddings: Tensor) -> Tensor:
-        """What one MLP makes for all embeddings, flat: [C, pieces * outputs]."""
+        """What one MLP generates for all embeddings, flat: [C, pieces * outputs]."""
         activate = ACTIVATIONS[self.options.activation]
         first, bias = weights[f"{number}.weight.0"], weights[f"{number}.bias.0"]
         if self.options.kind == "full":
             hidden = functional.linear(embeddings, first, bias)[:, None]
         else:
-            # The first layer of [chunk embedding, task embedding], without writing the pairs down.
+            # The first layer of [chunk embedding, task embedding], without materialising the pairs.
             chunks = weights[f"{number}.chunks"]
             of_chunk, of_task = first.split([chunks.shape[1], first.shape[1] - chunks.shape[1]], dim=1)
             hidden = (
@@ -215,5 +215,5 @@ class HypernetworkShape:
 
 @lru_cache(maxsize=64)
 def shape_of(options: Hypernetwork, network: Network) -> HypernetworkShape:
-    """The shape for resolved options and a network; each is worked out once."""
+    """The shape for resolved options and a network; each is computed once."""
     return HypernetworkShape(options, network)

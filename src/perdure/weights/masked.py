@@ -1,8 +1,8 @@
 """Masking, also called context-dependent gating (paper Sec. 3, SM "Masking").
 
-Each task keeps a random subset of the units of every hidden layer and silences the rest. A silent unit
-passes nothing on and receives no gradient, so the task runs, and trains, as the gathered sub-network:
-with 80 % masked that is about 1/25 of the arithmetic of the full one.
+Each task keeps a random subset of the units of every hidden layer and silences the rest. A silent unit has
+no output and receives no gradient, so the task runs and trains as the gathered sub-network: with 80 % masked
+that is about 1/25 of the arithmetic of the full one.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Masked(WeightSource):
         if not any(getattr(piece, "rehearses", False) for piece in method.companions.values()):
             return None
         return (
-            "masking trains one task's sub-network at a time, and rehearsal would have to train those of "
+            "masking trains one task's sub-network at a time, but rehearsal would have to train those of "
             "old tasks too"
         )
 
     def grow(self, network: Network, known: int, stock: Stock, generators: GeneratorFactory) -> Stock:
-        """Shared weights, and for each task and layer the units that stay (sorted)."""
+        """Shared weights, and for each task and layer the units that are kept (sorted)."""
         masks: Vectors = {}
         for task in range(known, network.tasks):
             source = generators("mask", task)

@@ -1,4 +1,4 @@
-"""A network of its own for each task: the paper's From-scratch baseline."""
+"""A separate network for each task: the paper's From-scratch baseline."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Separate(WeightSource):
         return "from-scratch shares no weights between tasks, so there is nothing to protect"
 
     def grow(self, network: Network, known: int, stock: Stock, generators: GeneratorFactory) -> Stock:
-        """One vector per task, each drawn from a generator of its own."""
+        """One vector per task, each drawn from its own generator."""
         del stock
         drawn = {
             task: initialise(network.layout, generators("weights", task))

@@ -15,11 +15,11 @@ from perdure.weights.source import GeneratorFactory, Positions, Stock, TaskNetwo
 class Shared(WeightSource):
     """The same body for all tasks (fine-tuning, multitask, online EWC, SI, rehearsal).
 
-    Heads of other tasks are not trained at all, so that weight decay cannot move them either.
+    Heads of other tasks are not trained at all, so that weight decay cannot change them either.
     """
 
     def grow(self, network: Network, known: int, stock: Stock, generators: GeneratorFactory) -> Stock:
-        """At first the vector `body`; then one vector for each new head."""
+        """Initially the vector `body`; then one vector for each new head."""
         del known
         return Stock(new_parts(network, stock.parameters, generators), {})
 
@@ -38,7 +38,7 @@ class Shared(WeightSource):
     def running(
         self, network: Network, buffers: Vectors, active: Vectors, tasks: Iterable[int]
     ) -> dict[int, TaskNetwork]:
-        """The body is cut up once for all tasks."""
+        """The body is split once for all tasks."""
         del buffers
         body = network.body.split(active[BODY])
         return {task: (network, split_parts(network, active, task, body)) for task in tasks}
@@ -49,9 +49,9 @@ class Shared(WeightSource):
 
 
 def new_parts(network: Network, parameters: Vectors, generators: GeneratorFactory) -> Vectors:
-    """Start values of the parts of a network that have no vector yet.
+    """Initial values of the parts of a network that have no vector yet.
 
-    Weights are drawn in the order in which tasks arrive, so that what a task starts with does not depend on
+    Weights are drawn in the order in which tasks arrive, so that a task's initial values do not depend on
     whether others arrive later.
     """
     drawn = initialise(network.layout, generators("weights"))
@@ -59,7 +59,7 @@ def new_parts(network: Network, parameters: Vectors, generators: GeneratorFactor
 
 
 def joined_parts(network: Network, weights: Mapping[str, Tensor], task: int) -> Vectors:
-    """The vectors of the body and of what is a task's own."""
+    """The vectors of the body and of a task's own parts."""
     return {part: network.layouts[part].join(weights) for part in network.parts(task)}
 
 

@@ -1,7 +1,7 @@
 """The contract of a weight source.
 
-A source owns named flat vectors of parameters (and buffers that are not trained). It gains some when tasks
-arrive. While a task is learnt, only its active entries are trained; `weights` makes psi from them.
+A source owns named flat vectors of parameters (and buffers that are not trained). It gains more when tasks
+arrive. While a task is learnt, only its active entries are trained; `weights` computes psi from them.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from perdure.networks.network import Network
 from perdure.options import Piece
 
 Positions = dict[str, Tensor | None]
-"""For each vector that is trained the positions of its trained entries (None: all)."""
+"""For each trained vector, the positions of its trained entries (None: all)."""
 
 TaskNetwork = tuple[Network, Weights]
 """The network that runs for a task, and its psi."""
 
 
 class GeneratorFactory(Protocol):
-    """Random generators of a run by role."""
+    """Random generators of a run, by role."""
 
     def __call__(self, *role: object) -> torch.Generator:
-        """A fresh generator that depends on the run's seed and on the role alone."""
+        """A new generator that depends only on the run's seed and the role."""
 
 
 class Stock(NamedTuple):
-    """What a source owns: parameters that are trained, and buffers that are not."""
+    """What a source owns: parameters, which are trained, and buffers, which are not."""
 
     parameters: Vectors
     buffers: Vectors
@@ -42,20 +42,20 @@ class WeightSource(Piece):
     """Where psi comes from: options, and pure functions of explicit vectors."""
 
     generates: ClassVar[bool] = False
-    """Whether psi is made from other parameters instead of being trained itself."""
+    """Whether psi is computed from other parameters instead of being trained itself."""
 
     @abstractmethod
     def grow(self, network: Network, known: int, stock: Stock, generators: GeneratorFactory) -> Stock:
-        """What is new for the tasks of the network from number `known` on, given the stock so far.
+        """What is added for the network's tasks with index `known` and above, given the stock so far.
 
-        At a run's start nothing is known. Nothing may depend on tasks that have not arrived.
+        Initially nothing is known. Nothing may depend on tasks that have not arrived.
         """
 
     @abstractmethod
     def active(
         self, network: Network, buffers: Vectors, tasks: Sequence[int], rehearsed: Sequence[int] = ()
     ) -> Positions:
-        """What is trained while tasks are learnt and others rehearsed; what the tasks need is part of it."""
+        """What is trained while tasks are learnt and others rehearsed; it includes all the tasks need."""
 
     @abstractmethod
     def weights(self, network: Network, buffers: Vectors, active: Vectors, task: int) -> TaskNetwork:
@@ -64,13 +64,13 @@ class WeightSource(Piece):
     def running(
         self, network: Network, buffers: Vectors, active: Vectors, tasks: Iterable[int]
     ) -> dict[int, TaskNetwork]:
-        """`weights` of several tasks. Tensors that tasks share are the same objects: they run in one pass."""
+        """`weights` of several tasks. Tensors that tasks share are the same objects, to run in one pass."""
         return {task: self.weights(network, buffers, active, task) for task in tasks}
 
     def vectors(self, network: Network, weights: Mapping[str, Tensor], task: int) -> Vectors | None:
         """The inverse of `weights` for values given per weight, such as a Fisher.
 
-        `network` is the one that `weights` returned. None if psi is not itself what is trained.
+        `network` is the one that `weights` returned. None if psi itself is not what is trained.
         """
         return None
 

@@ -20,7 +20,7 @@ class Recurrent(Architecture):
     """Recurrent layers of one kind of cell, with dense tanh layers before and after them."""
 
     cell: CellChoice
-    """Kind of recurrent cell; perdure list names them."""
+    """Kind of recurrent cell; perdure list pieces shows them."""
     hidden: SomeSizes = (256,)
     """Units of each recurrent layer."""
     bidirectional: bool = False
@@ -30,11 +30,11 @@ class Recurrent(Architecture):
     output_layers: Sizes = ()
     """Units of dense tanh layers between the recurrent layers and the heads."""
     orthogonal: bool = False
-    """Start with orthogonal hidden-to-hidden matrices (each gate's block for itself)."""
+    """Initialise hidden-to-hidden matrices orthogonally (each gate's block separately)."""
 
     @property
     def rule(self) -> InitialisationRule:
-        """How layers choose their start values."""
+        """How layers choose their initial values."""
         return InitialisationRule(self.initialisation, self.orthogonal)
 
     @property
@@ -48,11 +48,11 @@ class Recurrent(Architecture):
         return ("", "reverse.") if self.bidirectional else ("",)
 
     def prefixes(self, layer: int) -> tuple[str, ...]:
-        """How the names of a recurrent layer's weights begin, for each direction."""
+        """Prefixes of the names of a recurrent layer's weights, one per direction."""
         return tuple(f"recurrent.{layer}.{direction}" for direction in self.directions)
 
     def plan(self, inputs: int) -> BodyPlan:
-        """Weights in the order in which data pass them."""
+        """Weights in the order in which data pass through them."""
         weights: dict[str, Weight] = {}
         entrances: dict[str, tuple[Axis, int]] = {}
         current = Axis((("input", inputs),))
@@ -74,7 +74,7 @@ class Recurrent(Architecture):
         return BodyPlan(Layout.of(weights), current, entrances)
 
     def features(self, weights: Weights, given: BodyInput, tape: Tape | None) -> Tensor:
-        """What the heads read, at the asked rows; the last readout costs nothing elsewhere."""
+        """The heads' inputs, at the required rows; the last readout is not computed elsewhere."""
         rows = given.rows
         for index in range(len(self.input_layers)):
             added = given.task_vectors.get(f"input_layers.{index}")
@@ -98,7 +98,7 @@ class Recurrent(Architecture):
         asked: slice | Tensor | None,
         tape: Tape | None,
     ) -> Tensor:
-        """Output of one recurrent layer, at the asked rows only."""
+        """Output of one recurrent layer, at the required rows only."""
         prefixes = self.prefixes(layer)
         vectors = tuple(
             given.task_vectors.get(prefix.rstrip(".")) if layer == 0 else None for prefix in prefixes
@@ -118,7 +118,7 @@ class Recurrent(Architecture):
     def _read(
         self, weights: Weights, layer: int, states: Sequence[Tensor], packing: Packing, tape: Tape | None
     ) -> Tensor:
-        """What a recurrent layer passes on of its states, [M, H] for each direction."""
+        """A recurrent layer's output from its states, [M, H] for each direction."""
         return _side_by_side(
             [
                 self.cell.output(weights, prefix, each, packing, tape)
@@ -132,7 +132,7 @@ class Recurrent(Architecture):
         return rows
 
     def from_states(self, weights: Weights, states: Sequence[Tensor]) -> Tensor:
-        """The part f_out of the network, which treats each step by itself.
+        """The part f_out of the network, which treats each step separately.
 
         See SM "Determining task-relevant intrinsic dimensionality".
         """
@@ -141,7 +141,7 @@ class Recurrent(Architecture):
         return self._output_layers(weights, rows, packing, None)
 
     def narrowed(self, kept: Mapping[str, int]) -> Self:
-        """The sub-network in which each layer has as many units as `kept` says."""
+        """The sub-network with the numbers of units in `kept` for each layer."""
         fields = {"input_layers": "input_layers", "hidden": "recurrent", "output_layers": "output_layers"}
         sizes = {
             field: tuple(
@@ -157,7 +157,7 @@ class Recurrent(Architecture):
         return recurrent + 2 * (sum(self.input_layers) + sum(self.output_layers)) + 2 * inputs
 
     def recurrent_matrices(self, weights: Weights) -> list[Tensor]:
-        """Every hidden-to-hidden matrix [H, H]; cells with gates have one for each."""
+        """Every hidden-to-hidden matrix [H, H]; cells with gates have one per gate."""
         return [
             matrix
             for layer in range(self.layers)
@@ -166,7 +166,7 @@ class Recurrent(Architecture):
         ]
 
     def state_groups(self, layer: int) -> tuple[tuple[str, int], ...]:
-        """Names and numbers of a layer's units, direction by direction."""
+        """Names and numbers of a layer's units, for each direction."""
         layer = range(self.layers)[layer]
         return tuple((prefix.rstrip("."), self.hidden[layer]) for prefix in self.prefixes(layer))
 

@@ -1,7 +1,7 @@
-"""The contract of a recurrent cell: which weights it has, how it runs over packed rows, what it passes on.
+"""The contract of a recurrent cell: its weights, how it runs over packed rows, and its output.
 
-Weights of a cell are named by what they connect: `..._ih` input to state, `..._hh` state to state, `..._ho`
-state to output. Analyses of recurrent weights go by these endings.
+Weights of a cell are named after what they connect: `..._ih` input to state, `..._hh` state to state,
+`..._ho` state to output. Analyses of recurrent weights rely on these suffixes.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from perdure.registry import Choice, chosen, said
 
 
 class LayerInput(NamedTuple):
-    """What a recurrent layer reads."""
+    """The input of a recurrent layer."""
 
     rows: Tensor
     """Inputs of all steps [S, F]."""
     packing: Packing
     task_vectors: tuple[TaskVector | None, ...]
-    """For each direction what the task adds to the projected input."""
+    """What the task adds to the projected input, for each direction."""
     tape: Tape | None
 
 
@@ -36,19 +36,19 @@ class Cell(Piece):
     """One kind of recurrent cell; its fields are its options."""
 
     gates: ClassVar[int] = 1
-    """Rows of the projected input are gates * H."""
+    """The projected input has gates * H columns."""
     passes_states: ClassVar[bool] = True
     """Whether a layer's output is h_t itself."""
     continues: ClassVar[bool] = False
-    """Whether its state is h alone and acts only through what `carried` gives."""
+    """Whether its state is h alone and acts only through `carried`."""
 
     @abstractmethod
     def weights(self, prefix: str, inputs: Axis, units: Axis, rule: InitialisationRule) -> dict[str, Weight]:
-        """All weights of one layer and direction, their names beginning with the prefix."""
+        """All weights of one layer and direction, with names that start with the prefix."""
 
     @abstractmethod
     def sweep(self, weights: Weights, prefix: str, given: LayerInput, direction: int) -> Tensor:
-        """States h [S, H] of one direction (0: forwards, 1: backwards), noted on the tape if there is one."""
+        """States h [S, H] of one direction (0: forwards, 1: backwards), recorded on any tape."""
 
     def run(self, weights: Weights, prefixes: tuple[str, ...], given: LayerInput) -> list[Tensor]:
         """States [S, H] of each direction."""
@@ -57,12 +57,12 @@ class Cell(Piece):
     def output(
         self, weights: Weights, prefix: str, states: Tensor, packing: Packing, tape: Tape | None
     ) -> Tensor:
-        """What a layer passes on of its states [M, H]."""
+        """The layer's output from its states [M, H]."""
         del weights, prefix, packing, tape
         return states
 
     def recurrent_matrices(self, weights: Weights, prefix: str) -> list[Tensor]:
-        """The hidden-to-hidden matrices [H, H], one for each gate; a cell may have none."""
+        """The hidden-to-hidden matrices [H, H], one per gate; a cell may have none."""
         del weights, prefix
         return []
 
@@ -82,4 +82,4 @@ CellChoice = Annotated[
     Choice("cells"),
     Field(default=DEFAULT, validate_default=True),
 ]
-"""An option that names a cell; options of the cell itself are below it, as in network.cell.NAME."""
+"""An option that names a cell; the cell's own options are below it, as in network.cell.NAME."""

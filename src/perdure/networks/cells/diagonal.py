@@ -1,4 +1,4 @@
-"""A diagonal linear recurrence with a nonlinear readout: each unit is a leaky memory of its own.
+"""A diagonal linear recurrence with a nonlinear readout: each unit is its own leaky memory.
 
 h_t = a * h_{t-1} + sqrt(1 - a^2) * (W_ih x_t + b_ih) with a = sigmoid(d + c) element by element, and
 y_t = tanh(W_ho h_t + b_ho). The factor keeps the variance of h independent of a (Orvieto et al. 2023).
@@ -44,7 +44,7 @@ class Diagonal(Cell):
         }
 
     def sweep(self, weights: Weights, prefix: str, given: LayerInput, direction: int) -> Tensor:
-        """The projection of all rows at once, then one multiplication and addition a step."""
+        """The projection of all rows at once, then one multiplication and addition per step."""
         names = (prefix + "weight_ih", prefix + "bias_ih")
         added = given.task_vectors[direction]
         projected = affine(weights, names, given.rows, given.packing, given.tape, added)
@@ -60,7 +60,7 @@ class Diagonal(Cell):
         return states
 
     def kept(self, decay: Tensor) -> Tensor:
-        """A, the factor by which a state is kept from step to step."""
+        """A, the factor by which a state is retained from step to step."""
         return torch.sigmoid(decay + math.log(self.memory / (1 - self.memory)))
 
     def output(
@@ -81,7 +81,7 @@ class Diagonal(Cell):
 
 
 class PythonSweeps:
-    """The two sweeps; `weight` is a [H], or a row of it for each step [S, H]."""
+    """The two sweeps; `weight` is a [H], or one row per step [S, H]."""
 
     @staticmethod
     def forward(projection: Tensor, bias: Tensor | None, weight: Tensor, sweep: Sweep) -> Saved:
@@ -107,7 +107,7 @@ class PythonSweeps:
 
 
 class LinearRecurrence(torch.autograd.Function):
-    """h_t = a * h_{t-1} + u_t over packed rows u [S, H], with a [H], or a row of it for each step [S, H]."""
+    """h_t = a * h_{t-1} + u_t over packed rows u [S, H], with a [H], or one row per step [S, H]."""
 
     @staticmethod
     def forward(ctx: Any, packing: Packing, reverse: bool, entering: Tensor, kept: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ class Elman(MatrixCell):
     continues: ClassVar[bool] = True
 
     def weights(self, prefix: str, inputs: Axis, units: Axis, rule: InitialisationRule) -> dict[str, Weight]:
-        """Beside those of the recurrence W_ho [H, H] and b_ho."""
+        """Those of the recurrence, and W_ho [H, H] and b_ho."""
         readout = rule.affine(units.size, units.size)
         return super().weights(prefix, inputs, units, rule) | {
             prefix + "weight_ho": ((units, units), readout),

@@ -15,7 +15,7 @@ from perdure.networks.native.library import available
 
 
 def fusible(given: LayerInput) -> bool:
-    """Whether plain states of equally long sequences are asked for, and our own kernels do not run there."""
+    """Whether plain states of equally long sequences are required, and our own kernels are not available."""
     plain = given.tape is None and given.packing.order is None and not any(given.task_vectors)
     return plain and not available(given.rows)
 

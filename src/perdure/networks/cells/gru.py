@@ -23,7 +23,7 @@ class GRU(MatrixCell):
     hidden_bias: ClassVar[bool] = True
 
     def run(self, weights: Weights, prefixes: tuple[str, ...], given: LayerInput) -> list[Tensor]:
-        """By torch's fused kernel where all sequences are equally long; by our sweeps elsewhere."""
+        """By torch's fused kernel if all sequences are equally long; otherwise by our sweeps."""
         if not fusible(given):
             return super().run(weights, prefixes, given)
         return fused(torch.gru, self, weights, prefixes, given)
@@ -63,7 +63,7 @@ class GRU(MatrixCell):
         to_h, h, gate, inside, delta, delta_hidden = (
             rows.split(sweep.sizes) for rows in (grad, states, gates, inner, of_input, of_hidden)
         )
-        direct: Tensor | None = None  # dL/dh_t that arrives past the gates: z_{t+1} dL/dh_{t+1}
+        direct: Tensor | None = None  # dL/dh_t that bypasses the gates: z_{t+1} dL/dh_{t+1}
         for step, previous, carried, following, taken in backwards(sweep):
             d_h = torch.empty_like(to_h[step])
             recur(d_h, to_h[step], delta_hidden[following], taken, weight)

@@ -22,9 +22,9 @@ class LSTM(MatrixCell):
     gates: ClassVar[int] = 4
 
     forget_offset: float = 0.0
-    """A constant in the forget gate's pre-activation; 2 helps to keep what was read long ago.
+    """A constant in the forget gate's pre-activation; 2 helps to retain what was read long ago.
 
-    A constant of the cell, not a start value, so that it acts on generated weights too.
+    A constant of the cell, not an initial value, so that it also applies to generated weights.
     """
 
     def shifted(self, bias: Tensor) -> Tensor:
@@ -37,7 +37,7 @@ class LSTM(MatrixCell):
         return bias + offset
 
     def run(self, weights: Weights, prefixes: tuple[str, ...], given: LayerInput) -> list[Tensor]:
-        """By torch's fused kernel where all sequences are equally long; by our sweeps elsewhere."""
+        """By torch's fused kernel if all sequences are equally long; otherwise by our sweeps."""
         if not fusible(given):
             return super().run(weights, prefixes, given)
         return fused(torch.lstm, self, weights, prefixes, given)
@@ -75,7 +75,7 @@ class LSTM(MatrixCell):
         to_h, gate, c, tanh_c, delta = (
             rows.split(sweep.sizes) for rows in (grad, gates, memory, squashed, deltas)
         )
-        to_c: Tensor | None = None  # dL/dc_t that arrives from the following step
+        to_c: Tensor | None = None  # dL/dc_t from the following step
         for step, previous, carried, following, taken in backwards(sweep):
             d_h = torch.empty_like(to_h[step])
             recur(d_h, to_h[step], delta[following], taken, weight)

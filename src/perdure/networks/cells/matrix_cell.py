@@ -1,8 +1,8 @@
 """Cells with matrices W_ih [G, F] and W_hh [G, H], as forward and backward sweeps over packed rows.
 
 Such a cell turns a projected input, W_ih x_t + biases for all rows at once [S, G], into states h_t [S, H].
-The backward sweep returns delta, the gradient with respect to the pre-activations: it is all that
-weight gradients, and per-sample gradients for the Fisher, are made of.
+The backward sweep returns delta, the gradient with respect to the pre-activations, which is all that
+weight gradients, and per-sample gradients for the Fisher, require.
 
 Writing the sweeps by hand instead of leaving them to autograd saves one pass over memory per step and
 turns the gradient of W_hh into a single matrix product.
@@ -31,12 +31,12 @@ class MatrixCell(Cell):
     """A cell whose state acts through one matrix W_hh."""
 
     hidden_bias: ClassVar[bool] = False
-    """Whether b_hh acts elsewhere than b_ih, so that it cannot be added to the projection."""
+    """Whether b_hh acts in a different place from b_ih, so that it cannot be added to the projection."""
 
     @staticmethod
     @abstractmethod
     def forward(projection: Tensor, bias: Tensor | None, weight: Tensor, sweep: Sweep) -> Saved:
-        """From projection [S, G], b_hh [G] or [S, G] and W_hh [G, H] to (h [S, H], what else is kept)."""
+        """From projection [S, G], b_hh [G] or [S, G] and W_hh [G, H] to (h [S, H], what else is saved)."""
 
     @staticmethod
     @abstractmethod
@@ -88,7 +88,7 @@ class MatrixCell(Cell):
         projection: Tensor,
         hidden_bias: Tensor | None,
     ) -> None:
-        """Put both affine maps on the tape."""
+        """Record both affine maps on the tape."""
         assert given.tape is not None
         packing, added = given.packing, given.task_vectors[direction]
         before = packing.before(states, backward=direction == 1)
@@ -102,7 +102,7 @@ class MatrixCell(Cell):
 
     @classmethod
     def sweeps(cls, like: Tensor) -> Sweeps:
-        """The sweeps for tensors like this one: in C where that is compiled, else those above."""
+        """The sweeps for tensors like this one: in C if that is compiled, otherwise those above."""
         return sweeps_for(cls.name, like) or cls
 
     def shifted(self, bias: Tensor) -> Tensor:
@@ -110,7 +110,7 @@ class MatrixCell(Cell):
         return bias
 
     def recurrent_matrices(self, weights: Weights, prefix: str) -> list[Tensor]:
-        """One [H, H] for each gate."""
+        """One [H, H] per gate."""
         weight = weights[prefix + "weight_hh"]
         return list(weight.split(weight.shape[1]))
 
@@ -163,7 +163,7 @@ class Unroll(torch.autograd.Function):
 
 
 class Layer(torch.autograd.Function):
-    """The projection of the inputs and the cell over packed rows, all by the compiled library."""
+    """The projection of the inputs and the cell over packed rows, all in the compiled library."""
 
     @staticmethod
     def forward(
@@ -180,7 +180,7 @@ class Layer(torch.autograd.Function):
         """States h [S, H] from inputs [S, F]."""
         sweep = packing.backward if reverse else packing.forward
         projection = linear(rows, weight_ih, bias)
-        assert projection is not None  # the caller made sure that the library runs
+        assert projection is not None  # the caller has checked that the library runs
         saved = cell.sweeps(projection).forward(projection, hidden_bias, weight_hh, sweep)
         ctx.save_for_backward(rows, weight_ih, weight_hh, *saved)
         ctx.cell, ctx.sweep = cell, sweep
@@ -207,6 +207,6 @@ class Layer(torch.autograd.Function):
 
 def _recurrent_gradient(delta: Tensor, states: Tensor, packing: Packing, *, reverse: bool) -> Tensor:
     """The gradient of W_hh [G, H], sum of delta_t h_{t-1}^T, as one product."""
-    if packing.order is None and not reverse:  # no copy where rows line up
+    if packing.order is None and not reverse:  # no copy is needed if rows line up
         return delta[packing.batch :].t() @ states[: -packing.batch]
     return delta.t() @ packing.before(states, backward=reverse)

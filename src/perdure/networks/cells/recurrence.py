@@ -1,4 +1,4 @@
-"""What the Python sweeps of all cells share: one step of the recurrence, and the way back through time."""
+"""Shared by the Python sweeps of all cells: one step of the recurrence, and the path back through time."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from perdure.networks.packing import Sweep
 
 
 def first(rows: Tensor, count: int) -> Tensor:
-    """The first rows; all of them is the usual case, and needs no new view."""
+    """The first rows; all of them is the usual case and needs no new view."""
     return rows if count == len(rows) else rows[:count]
 
 
 def recur(out: Tensor, given: Tensor, before: Tensor, carried: int, weight: Tensor) -> None:
-    """Out = given + before W for the rows that are carried on, out = given for those that begin."""
+    """Out = given + before W for the rows that are carried on, out = given for those that start."""
     if carried:
         torch.addmm(first(given, carried), first(before, carried), weight, out=first(out, carried))
     if carried < len(out):
@@ -22,7 +22,7 @@ def recur(out: Tensor, given: Tensor, before: Tensor, carried: int, weight: Tens
 
 
 def backwards(sweep: Sweep) -> list[tuple[int, int, int, int, int]]:
-    """The moves from the last to the first, each with the step that follows and what it took over.
+    """The moves from last to first, each with the following step and what it took over.
 
     (step, previous, carried, following, taken)
     """

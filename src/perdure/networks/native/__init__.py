@@ -1,1 +1,1 @@
-"""The recurrent sweeps in C: same results up to rounding, without Python at every time step."""
+"""The recurrent sweeps in C: the same results up to rounding, without Python at every time step."""

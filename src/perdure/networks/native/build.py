@@ -1,8 +1,8 @@
-"""Compile the C sweeps to a shared library beside this file: python -m perdure.networks.native.build.
+"""Compile the C sweeps to a shared library next to this file: python -m perdure.networks.native.build.
 
-The installation does the same (hatch_build.py). Every sweep is compiled for two precisions and several sets
-of instructions; which of these runs is decided when the library is loaded, by what the processor has. Only
-the standard library is imported here, since nothing else is there while perdure is being installed.
+The installation does the same (hatch_build.py). Every sweep is compiled for two precisions and several
+instruction sets; which of them runs is decided when the library is loaded, by the processor's capabilities.
+Only the standard library is imported here, since nothing else is available while perdure is being installed.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ LIBRARY = FOLDER / f"_sweeps{SUFFIX}"
 
 FLAGS = (
     "-std=gnu11", "-O3", "-g0", "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-sanitize=undefined",
-    "-ffp-contract=off",  # a product and a sum are fused where the source says so, whatever the compiler
+    "-ffp-contract=off",  # products and sums are fused only where the source says so
 )  # fmt: skip
 LEVELS: dict[str, tuple[str, ...]] = {
     "baseline": (),
     "avx2": ("-mavx2", "-mfma"),
     "avx512": ("-mavx512f", "-mavx2", "-mfma"),
 }
-"""Compiler flags of each set of instructions, from the lowest; beside x86-64 there is the first alone."""
+"""Compiler flags of each instruction set, from the lowest; other than on x86-64 there is only the first."""
 PRECISIONS: dict[str, tuple[str, ...]] = {"f32": (), "f64": ("-DPERDURE_DOUBLE",)}
 
 
 def x86() -> bool:
-    """Whether this is an x86-64 processor, for which there are several levels."""
+    """Whether this is an x86-64 processor, which has several levels."""
     return platform.machine().lower() in ("x86_64", "amd64")
 
 
 def levels() -> list[str]:
-    """The sets of instructions to compile for, from the lowest."""
+    """The instruction sets to compile for, from the lowest."""
     return list(LEVELS) if x86() else ["baseline"]
 
 
 def sources() -> list[Path]:
-    """All C files, in one order."""
+    """All C files, in a fixed order."""
     return sorted([*FOLDER.glob("*.c"), *FOLDER.glob("*.h")])
 
 
 def fingerprint() -> str:
-    """A hash of the C files; the library knows the one that it was made from."""
+    """A hash of the C files; the library contains the one it was built from."""
     digest = hashlib.sha256()
     for path in sources():
         digest.update(path.name.encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
@@ -59,18 +59,18 @@ def fingerprint() -> str:
 
 
 def compiler() -> list[str] | None:
-    """The command that compiles C: the machine's own, else zig's from the package registry, else None."""
+    """The command that compiles C: the system's own, else zig's from the package registry, else None."""
     for name in ("cc", "gcc", "clang"):
         if shutil.which(name) is not None:
-            return [name, *(["-march=x86-64"] if x86() else [])]  # whatever the compiler's own default is
+            return [name, *(["-march=x86-64"] if x86() else [])]  # whatever the compiler's default is
     if importlib.util.find_spec("ziglang") is not None:
-        # Without this zig compiles for the very processor it runs on.
+        # Without this, zig compiles for the processor it runs on.
         return [sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline"]
     return None
 
 
 def compile_library(command: Sequence[str], target: Path = LIBRARY) -> None:
-    """Make the library; it appears at its place in one move, complete."""
+    """Build the library; it is put in place atomically."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         jobs = [["-c", *_dispatch(), "-o", str(folder / "dispatch.o")]]
@@ -95,17 +95,17 @@ def _dispatch() -> list[str]:
 
 
 def _run(command: Sequence[str]) -> None:
-    """Run one command; its complaint becomes the error."""
+    """Run one command; its error output becomes the error."""
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
 
 
 def main() -> int:
-    """Compile, and say in a line what came of it."""
+    """Compile, and report the result in one line."""
     command = compiler()
     if command is None:
-        print("perdure: Nothing compiled: no C compiler (cc, gcc, clang, or the package ziglang) was found.")
+        print("perdure: Nothing compiled: found no C compiler (cc, gcc, clang, or the package ziglang).")
         return 1
     compile_library(command)
     print(f"perdure: Compiled {LIBRARY.name} with {' '.join(command)}: {', '.join(levels())}.")

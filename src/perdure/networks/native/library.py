@@ -1,7 +1,7 @@
-"""The compiled library: found, checked, and the best set of instructions of this processor chosen.
+"""The compiled library: finding and checking it, and choosing the best instruction set of this processor.
 
-`PERDURE_KERNELS` in the environment overrides the choice: `python` turns the library off, `native` insists
-on it, `avx512`, `avx2` and `baseline` name a set of instructions.
+`PERDURE_KERNELS` in the environment overrides the choice: `python` turns the library off, `native` requires
+it, and `avx512`, `avx2` and `baseline` select an instruction set.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PRECISION = {"torch.float32": "f32", "torch.float64": "f64"}
 """How functions of each precision end; by the name of the precision, to spare the import of torch."""
 
 Function = Callable[..., int]
-"""A C function of addresses and sizes; 1 if all went well, 0 if memory ran out."""
+"""A C function of addresses and sizes; returns 1 on success, 0 if memory ran out."""
 
 _SIZE, _ADDRESS = ctypes.c_int64, ctypes.c_void_p
 _WAY = (_SIZE, _ADDRESS, _ADDRESS, _SIZE)
@@ -49,7 +49,7 @@ SIGNATURES: dict[str, tuple[type, ...]] = {
 
 
 def describe() -> str:
-    """The kernels that run on the CPU, in a word: `native avx2`, or `python` and why."""
+    """The kernels that run on the CPU, in short: `native avx2`, or `python` and why."""
     level, why = _chosen(_asked())
     return f"python ({why})" if level is None else f"native {level}"
 
@@ -83,11 +83,11 @@ def _function(name: str, level: str, precision: str) -> Function:
 
 @lru_cache
 def _chosen(choice: str) -> tuple[str | None, str]:
-    """The set of instructions that runs, or None and the reason."""
+    """The instruction set that is used, or None and the reason."""
     if choice and choice not in CHOICES:
         raise unknown(f"choice of {VARIABLE}", choice, CHOICES)
     if choice == "python":
-        return None, f"asked for by {VARIABLE}"
+        return None, f"requested by {VARIABLE}"
     library, why = _opened()
     if library is None:
         if choice:
@@ -97,7 +97,9 @@ def _chosen(choice: str) -> tuple[str | None, str]:
     if choice in ("", "native"):
         return highest, ""
     if list(LEVELS).index(choice) > list(LEVELS).index(highest):
-        raise PerdureError(f"{VARIABLE}={choice}: this processor has no {choice}; its best is {highest}.")
+        raise PerdureError(
+            f"{VARIABLE}={choice}: this processor does not support {choice}; its best is {highest}."
+        )
     return choice, ""
 
 
@@ -112,6 +114,6 @@ def _opened() -> tuple[ctypes.CDLL | None, str]:
         made_from = library.perdure_sources().decode()
     except (OSError, AttributeError) as error:
         return None, f"{LIBRARY.name} cannot be loaded: {error}"
-    if made_from != fingerprint():  # the functions may take other arguments than they are given here
-        return None, f"{LIBRARY.name} is older than its sources; renew it by python -m {build.__name__}"
+    if made_from != fingerprint():  # its functions may take other arguments
+        return None, f"{LIBRARY.name} is older than its sources; rebuild it with python -m {build.__name__}"
     return library, ""

@@ -1,7 +1,7 @@
-"""Matrix products by the compiled library: affine maps, gradients of weights, and per-sample squares of them.
+"""Matrix products in the compiled library: affine maps, weight gradients, and their per-sample squares.
 
-Sums run in a fixed order, so that a row's result depends neither on the rows around it nor on where it lies
-in memory. Every function returns None, or False, where the library does not run; torch's products are to be
+Sums run in a fixed order, so that a row's result depends neither on other rows nor on its position in
+memory. Every function returns None or False if the library is not available; torch's products are to be
 used then.
 """
 
@@ -34,7 +34,7 @@ def linear(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
 
 
 def linear_back(delta: Tensor, weight: Tensor) -> Tensor | None:
-    """Delta [S, G] W [S, F]: what an affine map hands back to its inputs."""
+    """Delta [S, G] W [S, F]: the gradient of an affine map with respect to its inputs."""
     run = function("linear_map", delta)
     if run is None:
         return None
@@ -52,7 +52,7 @@ def gradient(delta: Tensor, inputs: Tensor) -> Tensor | None:
 
 
 def recurrent_gradient(delta: Tensor, states: Tensor, sweep: Sweep) -> Tensor | None:
-    """The gradient of W_hh [G, H]: the sum of delta_t h_{t-1}^T over the rows that go on from a state."""
+    """The gradient of W_hh [G, H]: the sum of delta_t h_{t-1}^T over the rows that continue from a state."""
     way = sweep.way
     if len(delta) != way.rows:
         raise ValueError(f"recurrent_gradient: {len(delta)} rows of delta, but the sweep has {way.rows}.")

@@ -1,7 +1,7 @@
-"""The recurrent sweeps by the compiled library, with the arguments and results of the ones in Python.
+"""The recurrent sweeps of the compiled library, with the arguments and results of those in Python.
 
-What a forward sweep saves is the same in both, so that either's backward sweep can follow. In single and
-double precision; each sum in a fixed order, so that the states of a sequence depend on nothing around it.
+A forward sweep saves the same in both, so that either's backward sweep can follow. In single and double
+precision; each sum is in a fixed order, so that the states of a sequence do not depend on other sequences.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ class Sweeps(Protocol):
     """The two sweeps of a cell, as in Python."""
 
     def forward(self, projection: Tensor, bias: Tensor | None, weight: Tensor, sweep: Sweep) -> Saved:
-        """From projection [S, G], b_hh [G] or [S, G] and W_hh [G, H] to (h [S, H], what else is kept)."""
+        """From projection [S, G], b_hh [G] or [S, G] and W_hh [G, H] to (h [S, H], what else is saved)."""
 
     def backward(self, grad: Tensor, saved: Saved, weight: Tensor, sweep: Sweep) -> tuple[Tensor, Tensor]:
         """From dL/dh [S, H] to delta of the input part and of the hidden part, both [S, G]."""
 
 
 def require(tensor: Tensor, like: Tensor, *shape: int) -> Tensor:
-    """The tensor as the library reads it, number after number; the unexpected is an error, not a crash."""
+    """The tensor as the library reads it, contiguous; anything unexpected is an error, not a crash."""
     if tensor.shape != shape or tensor.dtype != like.dtype or tensor.device != like.device:
         raise ValueError(
             f"native sweep: expected {list(shape)} of {like.dtype} on {like.device}, "
@@ -38,7 +38,7 @@ def require(tensor: Tensor, like: Tensor, *shape: int) -> Tensor:
 
 
 def ran(done: int) -> None:
-    """Complain if the library had no memory."""
+    """Raise an error if the library ran out of memory."""
     if not done:
         raise MemoryError("native sweep: not enough memory for its buffers.")
 
@@ -109,7 +109,7 @@ class NativeGRU(NamedTuple):
     backwards: Function
 
     def forward(self, projection: Tensor, bias: Tensor | None, weight: Tensor, sweep: Sweep) -> Saved:
-        """Sweep; see `Sweeps`. The bias is [3 H], or [S, 3 H] with one for each row."""
+        """Sweep; see `Sweeps`. The bias is [3 H], or [S, 3 H] with one per row."""
         assert bias is not None
         way, units = sweep.way, weight.shape[1]
         given = require(projection, weight, way.rows, 3 * units)
@@ -136,7 +136,7 @@ class NativeGRU(NamedTuple):
 
 
 class NativeDiagonal(NamedTuple):
-    """h_t = a_t h_{t-1} + given_t, unit by unit, with `weight` a [H], or [S, H] with one for each row."""
+    """h_t = a_t h_{t-1} + given_t, unit by unit, with `weight` a [H], or [S, H] with one per row."""
 
     forwards: Function
     backwards: Function
@@ -175,7 +175,7 @@ CELLS: dict[str, type[NativeElman | NativeLSTM | NativeGRU | NativeDiagonal]] = 
 
 
 def sweeps_for(cell: str, tensor: Tensor) -> Sweeps | None:
-    """The native sweeps of a cell for tensors like this one; None where the ones in Python are to run."""
+    """The native sweeps of a cell for tensors like this one; None if those in Python are to be used."""
     if cell not in CELLS:
         return None
     forwards, backwards = function(f"{cell}_forward", tensor), function(f"{cell}_backward", tensor)

@@ -1,4 +1,4 @@
-"""Flat vectors by the compiled library: their length, and the steps of Adam."""
+"""Flat vectors in the compiled library: their norm, and the steps of Adam."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Settings = NDArray[np.float64]
 
 
 def norm(vectors: list[Tensor]) -> float | None:
-    """The length of all vectors together, summed in double precision and in a fixed order."""
+    """The norm of all vectors together, summed in double precision and in a fixed order."""
     total, part = 0.0, np.zeros(1)
     for vector in vectors:
         run = function("sum_of_squares", vector)
@@ -30,7 +30,7 @@ def norm(vectors: list[Tensor]) -> float | None:
 
 
 def adam_step(settings: Settings, weights: Tensor, gradients: Tensor, means: Tensor, squares: Tensor) -> bool:
-    """Move weights, means and squares in place; False where the library does not run."""
+    """Update weights, means and squares in place; False if the library is not available."""
     run = function("adam_step", weights)
     if run is None or not weights.is_contiguous():
         return False
@@ -42,7 +42,7 @@ def adam_step(settings: Settings, weights: Tensor, gradients: Tensor, means: Ten
 def adam_move(
     settings: Settings, weights: Tensor, gradients: Tensor, means: Tensor, squares: Tensor
 ) -> Tensor | None:
-    """The step that would be taken; None where the library does not run."""
+    """The step that would be taken; None if the library is not available."""
     run = function("adam_move", weights)
     if run is None:
         return None
