@@ -71,7 +71,9 @@ class Data:
 
     def without_samples(self) -> Data:
         """How these data look, and none of them."""
-        return self.having(self.x[:0], self.y[:0], torch.zeros(0, dtype=torch.long))
+        other = copy(self)
+        other.x, other.y, other.lengths, other.complete = self.x[:0], self.y[:0], None, True
+        return other
 
     def reading(self, table: Tensor) -> Data:
         """The same row numbers, read through another table [V, F]."""
