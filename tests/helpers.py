@@ -7,13 +7,14 @@ import torch
 from torch import Tensor, nn
 
 from perdure.benchmarks.task import Sequences
+from perdure.methods import COMBINATIONS
 from perdure.networks.batch import Batch, Data
 from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.initialise import initialise
 from perdure.networks.layout import Weights
 from perdure.networks.network import Network
 from perdure.randomness import generator
-from perdure.registry import pieces
+from perdure.registry import methods, pieces
 from perdure.targets.bits import Bits
 from perdure.targets.finding import all_targets
 from perdure.targets.label import Label
@@ -25,6 +26,9 @@ TARGETS = list(all_targets().values())
 
 CELLS = sorted(pieces("cells"))
 """All cells that are found."""
+
+EVERY = [*methods(), *COMBINATIONS, "hnet+si", "coresets+si"]
+"""All methods that are found, and combinations of different kinds of pieces."""
 
 
 def sequences(

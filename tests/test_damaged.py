@@ -407,7 +407,7 @@ def test_a_kind_that_does_not_fit_is_refused(kind, tmp_path, capsys):
         (["data", "check", "mine", "--benchmark.kind", "lable"], "benchmark.kind"),
         (["data", "check", "mine", "--benchmark.knd", "label"], "did you mean '--benchmark.kind'"),
         (["data", "check", "mine", "--json=perhaps"], "switch"),
-        (["data", "build", "nothing"], "Unknown benchmarks 'nothing'"),
+        (["data", "build", "nothing"], "Unknown benchmark 'nothing'"),
         (["data", "build", "copy", "--from", "mine"], "Unknown option '--from'"),
         (["data", "build", "copy", "--network.hidden", "3"], "Unknown option"),
         (["data", "list", "--data", "nowhere"], "'nowhere'"),

@@ -71,7 +71,9 @@ class Data:
 
     def without_samples(self) -> Data:
         """The format of these data, without any samples."""
-        return self.having(self.x[:0], self.y[:0], torch.zeros(0, dtype=torch.long))
+        other = copy(self)
+        other.x, other.y, other.lengths, other.complete = self.x[:0], self.y[:0], None, True
+        return other
 
     def reading(self, table: Tensor) -> Data:
         """The same row indices, read through another table [V, F]."""
