@@ -13,7 +13,7 @@ from perdure.storage.store import all_records
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-COLUMNS = ("hash", "benchmark", "method", "seed", "during", "final", "seconds")
+COLUMNS = ("hash", "benchmark", "method", "seed", "during", "final", "val_during", "val_final", "seconds")
 """Columns of a data frame that come first, from fields of a record."""
 
 

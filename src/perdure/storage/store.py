@@ -116,7 +116,7 @@ class RunFolder:
         )
 
 
-LATER = {"f1", "error", "score"}
+LATER = {"f1", "error", "score", "validation", "searches"}
 """Fields that older records lack."""
 
 
