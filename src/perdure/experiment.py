@@ -132,10 +132,14 @@ def assemble(config: Config, watch: Watch = quiet) -> tuple[list[Task], Learner]
     tasks = config.benchmark.build(watch)
     check_tasks(tasks)
     Network(config.network, tasks[0].inputs, [task.outputs for task in tasks])  # a single head must fit all
-    learner = Learner(
-        config.network, tasks[0].inputs, config.weights, config.penalties, config.rehearsal, config.together
+    return tasks, learner_of(config, tasks[0].inputs)
+
+
+def learner_of(config: Config, inputs: int) -> Learner:
+    """The learner of a config, for sequences with so many features."""
+    return Learner(
+        config.network, inputs, config.weights, config.penalties, config.rehearsal, config.together
     )
-    return tasks, learner
 
 
 def on_device(tasks: list[Task], device: str) -> list[Splits]:
