@@ -269,16 +269,13 @@ def preset(benchmark: str, method: str, scale: str, given: Values) -> Values:
         wanted = layer.when.items()
         chosen = result | given
         kinds = sections(benchmark, method, chosen)
-        if all(
-            typed_option(kinds, key, chosen.get(key)) == typed_option(kinds, key, value)
-            for key, value in wanted
-        ):
+        if all(_typed(kinds, key, chosen.get(key)) == _typed(kinds, key, value) for key, value in wanted):
             result |= layer.values
     known = option_names(sections(benchmark, method, result | given))
     return {name: value for name, value in result.items() if name in known}
 
 
-def typed_option(kinds: Mapping[str, type[Options]], name: str, value: object) -> object:
+def _typed(kinds: Mapping[str, type[Options]], name: str, value: object) -> object:
     """A value, perhaps still text from the command line, as its option understands it."""
     section, _, field = name.rpartition(".")
     if section not in kinds or field not in kinds[section].model_fields:

@@ -32,7 +32,8 @@ class Submitted(Engine):
         try:
             self.executor.update_parameters(**{"name": "perdure", "timeout_min": 24 * 60} | typed)
         except (NameError, TypeError, ValueError, AssertionError) as error:
-            raise PerdureError(f"--slurm: submitit does not take these settings ({error}).") from None
+            why = str(error).splitlines()[0].rstrip(".")
+            raise PerdureError(f"--slurm: submitit does not take these settings ({why}).") from None
         self.most, self.pause = most, LOOK_EVERY[local]
         self.jobs: dict[Future[Any], Any] = {}
         self.ended = threading.Event()

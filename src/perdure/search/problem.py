@@ -19,13 +19,12 @@ from perdure.config import (
     every_option,
     option_names,
     sections,
-    typed_option,
 )
 from perdure.errors import PerdureError, unknown
 from perdure.experiment import assemble, learner_of
 from perdure.learning.engine import sizes_of
 from perdure.learning.learner import grow, init
-from perdure.options import option_reader, option_text
+from perdure.options import Piece, option_reader, option_text
 from perdure.randomness import generator
 from perdure.search.spaces import Domain, Range, Space, Values
 
@@ -65,8 +64,8 @@ class Problem:
     def holds(self, point: Values, name: str, value: Any) -> bool:
         """Whether an option has a value at a point; what the point does not say is as without it."""
         kinds = self.kinds(point)
-        has = typed_option(kinds, name, point[name]) if name in point else option_value(self.plain, name)
-        return bool(has == typed_option(kinds, name, value))
+        has = point[name] if name in point else option_value(self.plain, name)
+        return bool(typed_value(kinds, name, has) == typed_value(kinds, name, value))
 
     def checked(self, space: Space) -> Space:
         """The space without options that this method does not have; a sentence for what cannot be."""
@@ -131,7 +130,7 @@ def option_value(config: Config, name: str) -> Any:
     found: Any = getattr(config, section, None)
     for part in rest:
         found = found.get(part) if isinstance(found, Mapping) else getattr(found, part, None)
-    return found
+    return found.name if isinstance(found, Piece) else found
 
 
 def check_domain(kinds: Sections, name: str, domain: Domain) -> None:
@@ -140,18 +139,18 @@ def check_domain(kinds: Sections, name: str, domain: Domain) -> None:
         whole_numbers(kinds, name, domain)
         return
     for value in domain:
-        fault = _fault(kinds, name, value)
+        fault = fault_of(kinds, name, value)
         if fault is not None:
             raise PerdureError(f"{name}: {fault} (given: {option_text(value)!r}).")
 
 
 def whole_numbers(kinds: Sections, name: str, domain: Range) -> bool:
     """Whether an option takes whole numbers alone; a sentence if it takes no number of a range."""
-    for fault in (_fault(kinds, name, domain.low), _fault(kinds, name, domain.high)):
+    for fault in (fault_of(kinds, name, domain.low), fault_of(kinds, name, domain.high)):
         if fault is not None:
             raise PerdureError(f"{name}: {fault} (given: {domain}).")
     between = math.floor(domain.at(0.5)) + 0.5
-    if _fault(kinds, name, between) is None:
+    if fault_of(kinds, name, between) is None:
         reader = _reader(kinds, name)
         if reader is None or not isinstance(reader(between), float):
             raise PerdureError(f"{name} takes no range (given: {domain}); list alternatives.")
@@ -166,14 +165,24 @@ def rounded(value: float, domain: Range, whole: bool) -> float | int:
     return min(max(float(f"{value:.{DIGITS}g}"), domain.low), domain.high)
 
 
+def typed_value(kinds: Sections, name: str, value: Any) -> Any:
+    """A value as its option understands it, as JSON has it; a piece by its name."""
+    reader = _reader(kinds, name)
+    if reader is None or fault_of(kinds, name, value) is not None:
+        return value
+    typed = reader(value)
+    return list(typed) if isinstance(typed, tuple) else typed
+
+
 def _reader(kinds: Sections, name: str) -> Callable[[Any], Any] | None:
+    """What reads an option's value; nothing for pieces, whose names are checked when options are listed."""
     section, _, field = name.rpartition(".")
-    if section not in kinds or field not in kinds[section].model_fields:
+    if name in CHOOSING or section not in kinds or field not in kinds[section].model_fields:
         return None
     return option_reader(kinds[section], field).validate_python
 
 
-def _fault(kinds: Sections, name: str, value: Any) -> str | None:
+def fault_of(kinds: Sections, name: str, value: Any) -> str | None:
     """What is wrong with a value, as its option says it."""
     reader = _reader(kinds, name)
     if reader is None:

@@ -128,8 +128,11 @@ class Space:
 
     def replaced(self, options: Mapping[str, object]) -> Space:
         """With some options free in another way, or held."""
-        kept = tuple(each for each in self.dimensions if each.name not in options)
-        return Space(kept + Space.of(options).dimensions, self.source, self.limits)
+        new = {each.name: each for each in Space.of(options).dimensions}
+        named = {each.name: each for each in self.dimensions if each.name in new}
+        kept = [each for each in self.dimensions if each.name not in new or named[each.name] is each]
+        placed = [new.pop(each.name, each) for each in kept]
+        return Space((*placed, *new.values()), self.source, self.limits)
 
     def domain(self, name: str, holds: Callable[[Mapping[str, Any]], bool]) -> Domain | None:
         """What an option may be where conditions hold or not; None if it is not searched there."""

@@ -92,7 +92,7 @@ class Trial:
     hashes: list[str]
     """Of its runs, one for each tuning seed."""
     status: str = "waiting"
-    """waiting, finished, stopped (by halving), or failed."""
+    """waiting, going on (between rungs of halving), finished, stopped (by halving), or failed."""
     phases: int = 0
     """Phases that it was given."""
     final: float | None = None

@@ -166,7 +166,7 @@ class Study:
                 break
             kept = survivors([self.ledger.runs(trial.hashes, phases) for trial in trials], phases)
             for number, trial in enumerate(trials):
-                if trial.status == "finished" and number not in kept:
+                if trial.status == "going on" and number not in kept:
                     trial.status = "stopped"
                     trial.reason = f"not among the better half after {phases} tasks"
             trials = [trials[number] for number in kept]
@@ -218,7 +218,7 @@ class Study:
         if trial.final is not None:
             trial.during = fmean(run.during(phases) for run in good)
             trial.phases = phases or good[0].phases
-            trial.status, trial.reason = "finished", ""
+            trial.status, trial.reason = "finished" if phases is None else "going on", ""
             return
         trial.reason = self.ledger.failure(trial.hashes) or trial.reason or OUT_OF_TIME
         trial.status = "waiting" if trial.reason == OUT_OF_TIME else "failed"

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from perdure.config import CHOOSING
 from perdure.engines.engine import Engine
 from perdure.engines.opening import opened
 from perdure.errors import PerdureError, unknown
@@ -79,7 +78,5 @@ def _space(problem: Problem, space: AnySpace) -> Space:
         found = grid_space(problem.benchmark, problem.method, problem.scale)
     else:
         found = file_space(Path(space), problem.method, problem.scale)
-    held = {name for name in problem.given if name not in CHOOSING} | (set(problem.given) & set(CHOOSING))
-    return Space(
-        tuple(each for each in found.dimensions if each.name not in held), found.source, found.limits
-    )
+    free = tuple(each for each in found.dimensions if each.name not in problem.given)
+    return Space(free, found.source, found.limits)
