@@ -3,7 +3,9 @@
 The public names, imported at first use (torch takes a second to load):
 
 - `build(benchmark, method, scale=..., seed=...)` makes a config; `run(config)` runs it, `run_many` several;
-- `records(folder)` returns the records of all finished runs, `.to_frame()` a pandas.DataFrame of them;
+- `records(folder)` are the records of all finished runs, `.to_frame()` makes a pandas.DataFrame of them;
+- `tune(benchmark, method, space)` searches settings by validation; `Range`, `Space` and `Budget` say what
+  and how much;
 - `Recurrent`, `Network`, `initialise` and `fisher` work on any sequences;
 - `Sequences`, `Task` and the targets `Bits`, `Label`, `Tags` and `Value` describe data; `tasks_from` and
   `save_tasks` make tasks of your own data;
@@ -43,6 +45,10 @@ if TYPE_CHECKING:
     from perdure.registry import load_plugin as load_plugin
     from perdure.registry import register as register
     from perdure.rehearsal.rehearsal import Rehearsal as Rehearsal
+    from perdure.search.spaces import Range as Range
+    from perdure.search.spaces import Space as Space
+    from perdure.search.study import Budget as Budget
+    from perdure.search.tuning import tune as tune
     from perdure.storage.collection import records as records
     from perdure.targets.bits import Bits as Bits
     from perdure.targets.label import Label as Label
@@ -54,6 +60,7 @@ _HOMES = {
     "Architecture": "perdure.networks.bodies.body",
     "Benchmark": "perdure.benchmarks.task",
     "Bits": "perdure.targets.bits",
+    "Budget": "perdure.search.study",
     "Cell": "perdure.networks.cells.cell",
     "Hook": "perdure.hooks",
     "Label": "perdure.targets.label",
@@ -63,9 +70,11 @@ _HOMES = {
     "PerdureError": "perdure.errors",
     "PhaseContext": "perdure.hooks",
     "PhaseEnd": "perdure.hooks",
+    "Range": "perdure.search.spaces",
     "Recurrent": "perdure.networks.bodies.recurrent",
     "Rehearsal": "perdure.rehearsal.rehearsal",
     "Sequences": "perdure.benchmarks.task",
+    "Space": "perdure.search.spaces",
     "Step": "perdure.hooks",
     "Tags": "perdure.targets.tags",
     "Task": "perdure.benchmarks.task",
@@ -83,6 +92,7 @@ _HOMES = {
     "run_many": "perdure.executors",
     "save_tasks": "perdure.benchmarks.arrays",
     "tasks_from": "perdure.benchmarks.arrays",
+    "tune": "perdure.search.tuning",
 }
 
 __all__ = sorted(_HOMES)

@@ -17,11 +17,13 @@ perdure: continual learning for recurrent networks and sequential data
 
   perdure list [pieces]                 benchmarks, methods and scales; or the pieces they are made of
   perdure run BENCHMARK METHOD [...]    learn the tasks one after the other; see perdure run --help
+  perdure search BENCHMARK METHOD ...   choose settings by validation, with equal budgets for all methods
   perdure show [RUN]                    a run's accuracy matrix, or all runs; see perdure show --help
   perdure reproduce NAME ... | all      a table or figure of the paper; without a name, a list of them
   perdure analyse NAME RUN ...          the paper's analyses on any run; see perdure analyse --help
-  perdure report                        one HTML page with all runs and findings
-  perdure data list|check|build|where   data sets: what is needed, what is available, your own data
+  perdure report                        one HTML page of all runs and findings
+  perdure cluster start                 a Dask cluster on this machine, for trying --cluster
+  perdure data list|check|build|where   data sets: what is needed, what is there, one's own data
 
 Every command takes --plugin FILE, a Python file with your own pieces (docs/own-methods.md).
 
@@ -31,10 +33,12 @@ Try: perdure run permuted-copy fine-tuning
 COMMANDS = {
     "list": "listing",
     "run": "running",
+    "search": "searching",
     "show": "showing",
     "reproduce": "reproducing",
     "report": "reporting",
     "analyse": "analysing",
+    "cluster": "cluster",
     "data": "data",
 }
 """The modules of `perdure.commands` by name; each has a function of the same name."""

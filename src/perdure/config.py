@@ -11,9 +11,9 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from perdure.benchmarks.task import Benchmark
@@ -23,7 +23,7 @@ from perdure.learning.training import Training
 from perdure.methods import Method, canonical, compose
 from perdure.networks.bodies import DEFAULT as DEFAULT_BODY
 from perdure.networks.bodies.body import Architecture
-from perdure.options import Options, Piece, validated
+from perdure.options import Options, Piece, option_reader, validated
 from perdure.penalties.penalty import Penalty
 from perdure.presets import SCALES, flat_presets
 from perdure.registry import OUTSIDE, Choice, find, methods, origin, pieces
@@ -290,14 +290,6 @@ def _typed(kinds: Mapping[str, type[Options]], name: str, value: object) -> obje
     if section not in kinds or field not in kinds[section].model_fields:
         return value
     try:
-        return _adapter(kinds[section], field).validate_python(value)
+        return option_reader(kinds[section], field).validate_python(value)
     except ValidationError:
-        return value  # building the config will reject it with a helpful error
-
-
-@lru_cache(maxsize=1024)
-def _adapter(kind: type[Options], field: str) -> TypeAdapter[Any]:
-    """The parser of one option's text."""
-    option = kind.model_fields[field]
-    annotated: Any = Annotated[option.annotation, option]  # with its validators, which read 64,32 as sizes
-    return TypeAdapter(annotated)
+        return value  # it will be refused, with a sentence, when the config is built

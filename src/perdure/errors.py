@@ -20,6 +20,14 @@ class Interrupted(PerdureError):
     """Exit code; 130 for Ctrl-C."""
 
 
+class Busy(PerdureError):
+    """Another process is working on the same; later it will be free, or done."""
+
+
+class Refused(PerdureError):
+    """A worker will not work for this driver: its numbers would be others."""
+
+
 def out_of_memory(error: BaseException) -> bool:
     """Whether an error means that memory ran out: Python's, numpy's or torch's."""
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "allocat" in str(error))

@@ -7,39 +7,27 @@ run appends its news to a file there, and a file called stop asks all runs to sa
 
 from __future__ import annotations
 
-import multiprocessing
-import multiprocessing.resource_tracker
-import os
-import signal
 import tempfile
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from perdure.config import Config, from_json
-from perdure.errors import Interrupted, PerdureError
-from perdure.experiment import RunResult, run
-from perdure.learning.engine import Progress, RunOptions
-from perdure.mailbox import Building, Mailbox, News
-from perdure.registry import load_plugin, loaded_plugins
-from perdure.storage.store import to_record
+from perdure.config import Config
+from perdure.engines.local import local_pool, unmolested
+from perdure.errors import Interrupted, PerdureError, Refused
+from perdure.experiment import RunResult
+from perdure.fingerprint import fingerprint
+from perdure.learning.engine import RunOptions
+from perdure.mailbox import Mailbox, News
+from perdure.registry import loaded_plugins
+from perdure.storage.store import RunFolder, to_record, writable
+from perdure.worker import CONTINUES, LOOK, Order, local_work, watched_run, work
 
 Watcher = Callable[[int, News], None]
 """Called with the index of the run's config in the list, and its news."""
-
-Order = Mapping[str, Any]
-"""What a worker receives, as plain JSON data."""
-
-LOOK = 0.2
-"""Seconds between checks of the mailbox."""
-CONTINUES = "the same command continues where it stopped."
 
 
 def nobody(number: int, news: News) -> None:
@@ -58,9 +46,9 @@ def run_many(
 ) -> list[RunResult]:
     """Run configs, several at once if there are workers; results are in the order of the configs.
 
-    A config that is given twice is run once. If a run fails, or its process dies, the others save their state
-    and stop, and one error says why; called again, all continue where they stopped. An `executor` other than
-    the pool of local processes needs workers that can see the folder `runs`.
+    A config that is given twice is run once. If a run fails, or its process dies, the others save themselves
+    and stop, and one sentence says why; called again, all go on where they were. Workers of another
+    `executor` that do not see the folder `runs` keep checkpoints; their records are written here.
     """
     options, runs = options or RunOptions(), Path(runs)
     if workers < 1:
@@ -75,29 +63,15 @@ def run_many(
     if executor is not None:
         results = _through(executor, unique, runs, force, options, told, work)
     elif min(workers, len(unique)) > 1:
-        with _local_pool(min(workers, len(unique))) as pool:
-            results = _through(pool, unique, runs, force, options, told, _local_work)
+        with local_pool(min(workers, len(unique))) as pool:
+            results = _through(pool, unique, runs, force, options, told, local_work)
     else:
         results = [
-            _watched(config, runs, force, options, partial(told, number))
+            watched_run(config, runs, force, options, partial(told, number))
             for number, config in enumerate(unique)
         ]
     found = {config.hash: result for config, result in zip(unique, results, strict=True)}
     return [found[config.hash] for config in configs]
-
-
-def _watched(
-    config: Config, runs: Path, force: bool, options: RunOptions, tell: Callable[[News], None]
-) -> RunResult:
-    """One run in this process."""
-    watched = replace(
-        options, watch=tell, tell=tell, building=lambda what, done, total: tell(Building(what, done, total))
-    )
-    result = run(config, runs, watched, force=force)
-    for warning in result.warnings:
-        tell(warning)
-    tell(result)
-    return result
 
 
 def _through(
@@ -109,24 +83,25 @@ def _through(
     watch: Watcher,
     function: Callable[[Order], dict[str, Any]],
 ) -> list[RunResult]:
-    """Submit all, pass on their news, and wait for all of them, whatever happens."""
-    # Local workers can see the temporary folder; others can see the folder they write to.
-    place = None if function is _local_work else runs
+    """Submit all, pass their news on, and wait for all of them, whatever happens."""
+    # Workers of this machine see its temporary folder; others see what they write to.
+    place = None if function is local_work else runs
+    if place is not None:
+        writable(place)
     with tempfile.TemporaryDirectory(prefix=".mailbox-", dir=place) as folder:
         mailbox = Mailbox(Path(folder))
-        common = {"runs": str(runs), "force": force, "mailbox": folder, "save_every": options.save_every}
-        common |= {"device": options.device, "threads": options.threads, "plugins": loaded_plugins()}
+        common = common_orders(mailbox, options) | {"runs": str(runs.resolve()), "force": force}
         jobs: dict[Future[dict[str, Any]], int] = {}
         results: dict[int, RunResult] = {}
         faults: list[PerdureError] = []
         try:
-            with _unmolested():
+            with unmolested():
                 for number, config in enumerate(configs):
                     order = common | {"number": number, "config": config.json}
                     jobs[executor.submit(function, order)] = number
             for job in _ended(jobs, mailbox, options, watch):
                 try:
-                    results[jobs[job]] = _result(job)
+                    results[jobs[job]] = _result(job, runs)
                     watch(jobs[job], results[jobs[job]])
                 except PerdureError as fault:
                     faults.append(fault)
@@ -154,22 +129,53 @@ def _ended(
         yield from ended
 
 
-def _result(job: Future[dict[str, Any]]) -> RunResult:
-    """What a worker returned; raises a helpful error if it died."""
+def common_orders(mailbox: Mailbox, options: RunOptions) -> dict[str, Any]:
+    """What all orders of one driver have in common."""
+    return {
+        "mailbox": str(mailbox.folder.resolve()),
+        "save_every": options.save_every,
+        "device": options.device,
+        "threads": options.threads,
+        "plugins": list(loaded_plugins()),
+        "fingerprint": fingerprint(),
+    }
+
+
+def _result(job: Future[dict[str, Any]], runs: Path) -> RunResult:
+    """What a worker answered; a sentence where it died."""
     try:
         data = job.result()
-    except PerdureError:
-        raise
     except BrokenProcessPool:
         raise PerdureError(
             "A worker process was killed, perhaps because memory ran out (fewer workers need less); "
             f"the other runs are saved, and {CONTINUES}"
         ) from None
     except Exception as fault:
-        raise PerdureError(
-            f"A worker ended unexpectedly ({fault!r}); the other runs are saved, and {CONTINUES}"
-        ) from fault
-    return RunResult(to_record(data["record"]), Path(data["folder"]), data["found"], data["warnings"])
+        raise _unexpected(repr(fault)) from fault
+    if "fault" in data:
+        raise _fault(data["fault"], data["reason"])
+    return brought_home(data, runs)
+
+
+def _fault(kind: str, reason: str) -> PerdureError:
+    if kind == "stopped":
+        return Interrupted(reason)
+    if kind == "refused":
+        return Refused(reason)
+    return _unexpected(reason) if kind == "unexpected" else PerdureError(reason)
+
+
+def _unexpected(reason: str) -> PerdureError:
+    return PerdureError(f"A worker ended unexpectedly ({reason}); the other runs are saved, and {CONTINUES}")
+
+
+def brought_home(answer: Mapping[str, Any], runs: Path) -> RunResult:
+    """The result that a worker answered with; its record is written here, if it is not here yet."""
+    record = to_record(answer["record"])
+    folder = RunFolder(runs, record.hash)
+    if not (folder.path / "record.json").exists():
+        folder.bring(record)
+    return RunResult(record, folder.path, answer["found"], answer["warnings"])
 
 
 def _worst(faults: Sequence[PerdureError], *, asked: bool) -> PerdureError:
@@ -178,92 +184,3 @@ def _worst(faults: Sequence[PerdureError], *, asked: bool) -> PerdureError:
     if asked:
         return stops[0] if stops else Interrupted(f"Stopped; {CONTINUES}")
     return next((fault for fault in faults if not isinstance(fault, Interrupted)), faults[0])
-
-
-def work(order: Order) -> dict[str, Any]:
-    """In a worker: carry out one run, with arguments and result as plain JSON data."""
-    mailbox, number = Mailbox(Path(order["mailbox"])), order["number"]
-    if mailbox.stopped():
-        raise Interrupted(f"Stopped; {CONTINUES}")
-    spoke = 0.0
-
-    def tell(news: News) -> None:
-        nonlocal spoke
-        if isinstance(news, RunResult):
-            return  # it is returned as the result
-        if isinstance(news, str) or (isinstance(news, Progress) and news.accuracy is not None):
-            mailbox.put(number, news)
-        elif time.monotonic() - spoke > LOOK:
-            spoke = time.monotonic()
-            mailbox.put(number, news)
-
-    for plugin in order["plugins"]:
-        load_plugin(plugin)
-    options = RunOptions(
-        stop=mailbox.stopped,
-        save_every=order["save_every"],
-        device=order["device"],
-        threads=order["threads"],
-    )
-    result = _watched(from_json(order["config"]), Path(order["runs"]), order["force"], options, tell)
-    return {
-        "record": result.record.json,
-        "folder": str(result.folder),
-        "found": result.found,
-        "warnings": result.warnings,
-    }
-
-
-def _local_pool(workers: int) -> ProcessPoolExecutor:
-    """Processes on this machine. They are spawned, since a fork would copy torch's threads in any state."""
-    return ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_prepared
-    )
-
-
-def _prepared() -> None:
-    """Prepare a worker of the local pool: Ctrl-C is for the parent, and the worker ends with the parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)  # the checkpoint is on disk, and nothing else would end this process
-
-
-def _local_work(order: Order) -> dict[str, Any]:
-    """In a worker of the local pool: `work`, which saves its state before the process is terminated.
-
-    A pool whose worker died terminates the others with SIGTERM, which takes effect once the run is saved.
-    """
-    seen = False
-
-    def receive(*_: object) -> None:
-        nonlocal seen
-        seen = True
-        Mailbox(Path(order["mailbox"])).stop()
-
-    before = signal.signal(signal.SIGTERM, receive)
-    try:
-        return work(order)
-    finally:
-        signal.signal(signal.SIGTERM, before)
-        if seen:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-
-@contextmanager
-def _unmolested() -> Iterator[None]:
-    """Processes started here never receive Ctrl-C, not even before they can ignore it."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    multiprocessing.resource_tracker.ensure_running()  # it would lift the mask on starting
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

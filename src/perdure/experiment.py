@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -12,7 +12,7 @@ import torch
 from perdure.benchmarks.task import Task, Watch, check_tasks, quiet
 from perdure.config import Config
 from perdure.errors import TOO_LARGE, PerdureError, out_of_memory
-from perdure.learning.engine import RunOptions, learn
+from perdure.learning.engine import Results, RunOptions, learn
 from perdure.learning.learner import Learner
 from perdure.learning.splits import Splits
 from perdure.networks.batch import Data
@@ -50,6 +50,25 @@ def run(
         return _run(config, folder, options, force)
 
 
+def run_part(
+    config: Config, phases: int, runs: Path | str = "runs", options: RunOptions | None = None
+) -> list[list[float]]:
+    """Learn the first phases of a config, or go on up to there; returns the validation matrix so far.
+
+    There is no record of a part; `run`, or more phases, go on from its checkpoint.
+    """
+    options = replace(options or RunOptions(), until=phases)
+    folder = RunFolder(Path(runs), config.hash)
+    if (record := folder.record()) is not None:
+        return record.validation[:phases]
+    with _memory_explained(config):
+        tasks, learner = assemble(config, options.building)
+        writable(folder.path.parent)
+        with folder.locked(config), threads(options.threads):
+            results = _learnt(config, tasks, learner, folder, options)
+    return results.validation[:phases]
+
+
 def _run(config: Config, folder: RunFolder, options: RunOptions, force: bool) -> RunResult:
     """With data and network in memory and the folder locked."""
     tasks, learner = assemble(config, options.building)
@@ -68,15 +87,22 @@ def _carry_out(
     config: Config, tasks: list[Task], learner: Learner, folder: RunFolder, options: RunOptions
 ) -> Record:
     """Learn, from the start or from a checkpoint, and publish the record."""
-    counts = sorted({len(task.train) for task in tasks})
-    samples = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    options.tell(f"{len(tasks)} tasks, {samples} training samples each")
-    data, generators = on_device(tasks, options.device), generators_of(config)
-    results = learn(learner, data, config.training, generators, folder, options)
+    results = _learnt(config, tasks, learner, folder, options)
     machine = {"device": options.device, "threads": str(options.threads), "kernels": describe()}
     record = make_record(config, tasks, results, machine)
     folder.publish(record)
     return record
+
+
+def _learnt(
+    config: Config, tasks: list[Task], learner: Learner, folder: RunFolder, options: RunOptions
+) -> Results:
+    """Learn, from the start or from a checkpoint."""
+    counts = sorted({len(task.train) for task in tasks})
+    samples = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    options.tell(f"{len(tasks)} tasks, {samples} training samples each")
+    data, generators = on_device(tasks, options.device), generators_of(config)
+    return learn(learner, data, config.training, generators, folder, options)
 
 
 @contextmanager
@@ -106,13 +132,15 @@ def assemble(config: Config, watch: Watch = quiet) -> tuple[list[Task], Learner]
     """The tasks of a config, checked, and the learner for them."""
     tasks = config.benchmark.build(watch)
     check_tasks(tasks)
-    Network(
-        config.network, tasks[0].inputs, [task.outputs for task in tasks]
-    )  # checks that a single head fits all
-    learner = Learner(
-        config.network, tasks[0].inputs, config.weights, config.penalties, config.rehearsal, config.together
+    Network(config.network, tasks[0].inputs, [task.outputs for task in tasks])  # a single head must fit all
+    return tasks, learner_of(config, tasks[0].inputs)
+
+
+def learner_of(config: Config, inputs: int) -> Learner:
+    """The learner of a config, for sequences with so many features."""
+    return Learner(
+        config.network, inputs, config.weights, config.penalties, config.rehearsal, config.together
     )
-    return tasks, learner
 
 
 def on_device(tasks: list[Task], device: str) -> list[Splits]:

@@ -8,9 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PositiveInt,
+    TypeAdapter,
+    ValidationError,
+)
 
 from perdure.errors import PerdureError, unknown
 
@@ -113,3 +122,11 @@ def validated(kind: type[AnyOptions], values: dict[str, Any], where: str) -> Any
         given = fault.get("input")
         said = "" if isinstance(given, (dict, Options)) or given is None else f" (given: {given!r})"
         raise PerdureError(f"{place}: {message}{said}.".replace("..", ".")) from None
+
+
+@lru_cache(maxsize=1024)
+def option_reader(kind: type[Options], field: str) -> TypeAdapter[Any]:
+    """What reads the value or text of one option by itself."""
+    option = kind.model_fields[field]
+    annotated: Any = Annotated[option.annotation, option]  # with its validators, which read 64,32 as sizes
+    return TypeAdapter(annotated)

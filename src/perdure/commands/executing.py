@@ -5,12 +5,15 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import FrameType, TracebackType
 
+from perdure.commands.arguments import whole_number
 from perdure.config import Config
-from perdure.errors import Interrupted
+from perdure.engines.engine import Engine
+from perdure.errors import Interrupted, PerdureError
 from perdure.executors import Watcher, run_many
 from perdure.experiment import RunResult
 from perdure.learning.engine import Progress, RunOptions
@@ -58,13 +61,19 @@ def execute(
     force: bool = False,
     save_every: float = 20.0,
     board: Board | None = None,
+    engine: Engine | None = None,
 ) -> list[RunResult]:
-    """Run all configs; results are in the order of the configs. With a board, all are shown together."""
+    """Run all configs; results in the order of the configs. A board shows all of them together.
+
+    An engine, if given, stands in place of local workers.
+    """
     signals = Signals()
     options = RunOptions(save_every=save_every, device=device, stop=signals.asked)
 
     def carried_out(watch: Watcher) -> list[RunResult]:
-        return run_many(configs, runs, workers=workers, force=force, options=options, watch=watch)
+        return run_many(
+            configs, runs, workers=workers, force=force, options=options, watch=watch, executor=engine
+        )
 
     try:
         if board is not None:
@@ -75,6 +84,27 @@ def execute(
     except Interrupted as stop:
         stop.code = signals.code
         raise
+
+
+def engine_of(options: Mapping[str, str], runs: Path, workers: int) -> Engine:
+    """The engine that --workers, --cluster and --slurm name."""
+    from perdure.engines.opening import opened
+
+    pairs = [part.partition("=") for part in options.get("slurm", "").split(",") if part]
+    for name, equals, value in pairs:
+        if not equals or not name or not value:
+            raise PerdureError("--slurm: settings are written name=value, with commas between them.")
+    return opened(
+        whole_number(options, "workers", workers, 1),
+        options.get("cluster"),
+        runs.resolve() / ".jobs",
+        {name: value for name, _, value in pairs},
+    )
+
+
+def cluster_of(options: Mapping[str, str], runs: Path) -> AbstractContextManager[Engine | None]:
+    """The engine that --cluster names, or none."""
+    return engine_of(options, runs, 1) if "cluster" in options else nullcontext()
 
 
 def _on(board: Board) -> Watcher:

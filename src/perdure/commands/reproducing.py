@@ -22,6 +22,7 @@ from perdure.errors import PerdureError
 
 if TYPE_CHECKING:
     from perdure.benchmarks.task import Benchmark
+    from perdure.engines.engine import Engine
     from perdure.paper.item import Item
     from perdure.paper.plan import Plan
     from perdure.storage.record import Record
@@ -31,8 +32,10 @@ perdure reproduce NAME ... | all: run what an item of the paper needs, print its
 
   NAME                 such as table-1; without a name, list all items
   --scale SCALE        smoke (seconds), laptop (default) or paper (the paper's settings)
-  --seeds N            seeds per setting (default: smoke 1, laptop 3, paper 10; fewer for some items)
-  --workers N          processes, each with one thread (default: one per core)
+  --seeds N            seeds of each setting (default: smoke 1, laptop 3, paper 10; fewer for some items)
+  --workers N          processes, of one thread each (default: one for each core)
+  --cluster ADDRESS    a Dask scheduler (tcp://HOST:PORT), or slurm; --slurm has its settings
+  --slurm SETTINGS     of submitit for each job, as in timeout_min=60,mem_gb=4,slurm_partition=short
   --runs DIR           folder of records, findings and figures (default: runs)
   --data DIR           folder of raw data (default: PERDURE_DATA, or the user's cache)
   --device DEVICE      auto, cpu or cuda (default: auto)
@@ -41,7 +44,7 @@ perdure reproduce NAME ... | all: run what an item of the paper needs, print its
 Finished runs are not repeated; an interrupted command continues where it stopped.
 """
 
-OPTIONS = ("scale", "seeds", "workers", "runs", "data", "device", "plan")
+OPTIONS = ("scale", "seeds", "workers", "cluster", "slurm", "runs", "data", "device", "plan")
 
 
 def reproducing(words: list[str]) -> int:
@@ -75,7 +78,10 @@ def reproducing(words: list[str]) -> int:
     costs = _announce(work, workers, scale, where)
     if "plan" in read.options:
         return 0
-    records = _run(work, costs, runs, workers, where)
+    from perdure.commands.executing import cluster_of
+
+    with cluster_of(read.options, runs) as engine:
+        records = _run(work, costs, runs, workers, where, engine)
     return _evaluate(chosen, scale, seeds, runs, records)
 
 
@@ -134,8 +140,15 @@ def _announce(work: Plan, workers: int, scale: str, where: str) -> Mapping[str, 
     return costs
 
 
-def _run(work: Plan, costs: Mapping[str, float], runs: Path, workers: int, where: str) -> dict[str, Record]:
-    """Run what is missing, longest first, so that no long run is left at the end; all records by hash."""
+def _run(
+    work: Plan,
+    costs: Mapping[str, float],
+    runs: Path,
+    workers: int,
+    where: str,
+    engine: Engine | None,
+) -> dict[str, Record]:
+    """Run what is missing, the longest first, so that no long one is left over; all records by hash."""
     from perdure.commands.executing import execute
     from perdure.report.board import Board
 
@@ -144,7 +157,7 @@ def _run(work: Plan, costs: Mapping[str, float], runs: Path, workers: int, where
     if missing:
         labels = [f"{config.benchmark.name} {config.method} seed {config.seed}" for config in missing]
         with Board(labels) as board:
-            done = execute(missing, runs, workers=workers, device=where, board=board)
+            done = execute(missing, runs, workers=workers, device=where, board=board, engine=engine)
         records |= {each.record.hash: each.record for each in done}
     return records
 

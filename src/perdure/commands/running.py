@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from perdure.errors import PerdureError
 if TYPE_CHECKING:
     from perdure.config import Config
     from perdure.experiment import RunResult
+    from perdure.search.state import Search
 
 HELP = """\
 perdure run BENCHMARK METHOD: learn a benchmark's tasks one after the other
@@ -33,9 +35,12 @@ perdure run BENCHMARK METHOD: learn a benchmark's tasks one after the other
   METHOD               such as fine-tuning, or methods joined by +, such as masking+si
 
   --seed S             seed of the run (default: 0)
-  --seeds N            run seeds 0 to N-1 instead
+  --seeds N            run the seeds 0 to N-1 instead
+  --from-search ID     use the settings that a search chose (perdure search), at its scale
   --scale SCALE        smoke (seconds), laptop (default, minutes) or paper (the paper's settings)
-  --workers N          processes, each with one thread (default: 1)
+  --workers N          processes, of one thread each (default: 1)
+  --cluster ADDRESS    a Dask scheduler (tcp://HOST:PORT), or slurm; --slurm has its settings
+  --slurm SETTINGS     of submitit for each job, as in timeout_min=60,mem_gb=4,slurm_partition=short
   --runs DIR           folder of records (default: runs)
   --data DIR           folder of raw data (default: PERDURE_DATA, or the user's cache)
   --device DEVICE      auto, cpu or cuda (default: auto)
@@ -45,12 +50,19 @@ perdure run BENCHMARK METHOD: learn a benchmark's tasks one after the other
   --save-every SECONDS time between checkpoints (default: 20)
   --plugin FILE        a Python file with your own pieces; may be given several times
 
+A range in place of a value, as in --training.learning_rate 1e-4..1e-2 or --penalties.si.strength 0.1,1,10,
+turns the run into a search; it then takes the options of perdure search.
+
 perdure run BENCHMARK METHOD --help lists every option of the benchmark, the network and the method.
 An interrupted run continues where it stopped when the same command is given again.
 """
 
 SWITCHES = ("json", "force")
-GENERAL = (*SWITCHES, "seed", "seeds", "scale", "workers", "runs", "data", "device", "plot", "save-every")
+GENERAL = (
+    *SWITCHES,
+    *("seed", "seeds", "from-search", "scale", "workers", "cluster", "slurm"),
+    *("runs", "data", "device", "plot", "save-every"),
+)
 
 
 def running(words: list[str]) -> int:
@@ -66,6 +78,10 @@ def running(words: list[str]) -> int:
             f"perdure run takes two names, but a third, '{read.positional[2]}', is given; "
             f"options start with two dashes."
         )
+    if not read.help and _is_search(read):
+        from perdure.commands.searching import searching
+
+        return searching(words, bare=True)
     from perdure.config import option_names, sections
     from perdure.presets import SCALES
 
@@ -79,30 +95,78 @@ def running(words: list[str]) -> int:
         return 0
     check_names(read, [*GENERAL, *known])
     use_data_folder(read.options)
-    configs = _configs(read, scale)
+    runs = runs_folder(read.options)
+    found = _search(read, runs)
+    configs = _configs(read, scale, found)
     from perdure.report.figures import check_format
 
     figure = path_option(read.options, "plot")
     if figure is not None:
         check_format(figure)
         if len(configs) > 1:
-            raise PerdureError("--plot draws one run; use --seed instead of --seeds.")
-    from perdure.commands.executing import execute
+            raise PerdureError("--plot draws one run; give --seed instead of --seeds.")
+    from perdure.commands.executing import cluster_of, execute
 
-    done = execute(
-        configs,
-        runs_folder(read.options),
-        workers=whole_number(read.options, "workers", 1, 1),
-        device=device(read.options),
-        force="force" in read.options,
-        save_every=whole_number(read.options, "save-every", 20, 0),
-    )
+    with cluster_of(read.options, runs) as engine:
+        done = execute(
+            configs,
+            runs,
+            workers=whole_number(read.options, "workers", 1, 1),
+            device=device(read.options),
+            force="force" in read.options,
+            save_every=whole_number(read.options, "save-every", 20, 0),
+            engine=engine,
+        )
+    if found is not None:
+        done = [_noted(one, found) for one in done]
     _print(done, read)
     return 0
 
 
-def _configs(read: Arguments, scale: str) -> list[Config]:
-    """One config per seed."""
+def _is_search(read: Arguments) -> bool:
+    """Whether a value is no value, but a range or alternatives."""
+    from perdure.commands.ranges import divided, first_choices, looks_free
+
+    free = {name: text for name, text in read.options.items() if looks_free(name, text)}
+    if not free:
+        return False
+    from perdure.config import sections
+
+    benchmark, method = read.positional
+    return bool(divided(sections(benchmark, method, first_choices(read.options)), free)[1])
+
+
+def _search(read: Arguments, runs: Path) -> Search | None:
+    """The search that --from-search names, if it is one of this benchmark and method."""
+    if "from-search" not in read.options:
+        return None
+    from perdure.methods import canonical
+    from perdure.registry import methods
+    from perdure.search.state import find_search
+
+    found = find_search(runs, read.options["from-search"])
+    benchmark, method = found.design.benchmark, found.design.method
+    if [benchmark, method] != [read.positional[0], canonical(read.positional[1], methods())]:
+        raise PerdureError(f"Search {found.id} is about {benchmark} {method}; its settings are for these.")
+    for name in read.options:
+        if name in found.values:
+            raise PerdureError(
+                f"--{name} is among the values that search {found.id} chose; leave it out, or do without "
+                f"--from-search."
+            )
+    return found
+
+
+def _noted(one: RunResult, found: Search) -> RunResult:
+    """The result, with the search written into its record."""
+    from perdure.storage.store import RunFolder
+
+    folder = RunFolder(one.folder.parent, one.folder.name)
+    return replace(one, record=folder.note_search(one.record, found.id, found.note))
+
+
+def _configs(read: Arguments, scale: str, found: Search | None) -> list[Config]:
+    """One config for each seed."""
     from perdure.config import build
 
     if "seed" in read.options and "seeds" in read.options:
@@ -111,6 +175,9 @@ def _configs(read: Arguments, scale: str) -> list[Config]:
     if "seeds" in read.options:
         seeds = list(range(whole_number(read.options, "seeds", 1, 1)))
     values: dict[str, Any] = read.values(name for name in read.options if name not in GENERAL)
+    if found is not None:
+        values = found.design.given | found.values | values
+        scale = read.options.get("scale", found.design.scale)
     return [build(*read.positional, scale=scale, seed=seed, **values) for seed in seeds]
 
 

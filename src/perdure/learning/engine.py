@@ -1,4 +1,7 @@
-"""All phases of a run, in order: a task arrives and is learnt, and all tasks are tested."""
+"""All phases of a run, one after the other: a task arrives, is learnt, and all tasks are looked at.
+
+After each phase all tasks are validated and tested. Nothing here looks at a test number: it is written down.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +37,8 @@ class Progress:
     """Time spent on this phase so far."""
     accuracy: list[float] | None = None
     """At the end of a phase: the test accuracy of each task."""
+    validation: list[float] | None = None
+    """At the end of a phase: the validation accuracy of each task."""
     score: str = "accuracy"
     """What the percentages measure."""
 
@@ -56,6 +61,9 @@ class Results:
     """The results: the accuracy matrix R[k][j] (after phase k, on task j), curves and times."""
 
     accuracy: list[list[float]] = field(default_factory=list)
+    """On test data; for reports alone."""
+    validation: list[list[float]] = field(default_factory=list)
+    """The same on validation data, by which everything is chosen."""
     f1: list[list[float]] = field(default_factory=list)
     """The same for the weighted F1 in percent; empty if targets are values."""
     error: list[list[float]] = field(default_factory=list)
@@ -87,7 +95,11 @@ class RunOptions:
     """Seconds between checkpoints within a phase."""
     device: str = "cpu"
     threads: int = 1
-    """Torch's threads: one is best for small networks, and numbers depend on it."""
+    """Threads of torch: one is best for small networks, and numbers depend on it."""
+    until: int | None = None
+    """Learn no more than so many phases; asked for more, the run goes on from there."""
+    keep: bool = True
+    """Whether the learner's state after each phase is kept for good; analyses need it."""
 
 
 def learn(
@@ -110,7 +122,8 @@ def learn(
         if facts["phase"] is not None:
             resumed = moved(_strip(tensors, "phase|"), options.device), facts["phase"]
     phases = learner.phases(len(data))
-    for number in range(len(results.accuracy), len(phases)):
+    last = len(phases) if options.until is None else min(options.until, len(phases))
+    for number in range(len(results.accuracy), last):
         phase = begin_phase(learner, state, phases[number], data, training, generators)
         spent = 0.0
         if resumed is not None:
@@ -121,9 +134,9 @@ def learn(
         begun = time.perf_counter()
         state = phase.finish()
         finished = time.perf_counter()
-        scores = score_all_tasks(learner, state, data, generators)
-        row = [score.accuracy for score in scores]
-        results.accuracy.append(row)
+        scores, validated = scores_of_all_tasks(learner, state, data, generators)
+        results.accuracy.append([score.accuracy for score in scores])
+        results.validation.append([score.accuracy for score in validated])
         for matrix, column in (
             (results.f1, [score.f1 for score in scores]),
             (results.error, [score.error for score in scores]),
@@ -138,12 +151,14 @@ def learn(
         )
         results.memory = _memory(learner, state)
         results.sizes = sizes_of(state)
-        store.keep(number, pack(state))
+        if options.keep:
+            store.keep(number, pack(state))
         store.save(
             _prefixed(pack(state), "state|"),
             {"phase": None, "tasks": state.network.tasks, "results": vars(results)},
         )
-        options.watch(course.progress({}, trained, row))
+        end = course.progress({}, trained)
+        options.watch(replace(end, accuracy=results.accuracy[-1], validation=results.validation[-1]))
     return results
 
 
@@ -169,15 +184,18 @@ def begin_phase(
     return Phase(learner, state, {task: data[task] for task in tasks}, formats, training, generators)
 
 
-def score_all_tasks(
+def scores_of_all_tasks(
     learner: Learner, state: LearnerState, data: Sequence[Splits], generators: GeneratorFactory
-) -> list[Score]:
-    """Test scores of all tasks. A task that has not arrived is tested in its initial state."""
+) -> tuple[list[Score], list[Score]]:
+    """Test and validation scores of all tasks. One that has not arrived is looked at as it would start."""
     everything = grow(learner, state, outputs_of(data[state.network.tasks :]), generators)
-    return [
-        evaluate(*everything.weights(learner, task), read_through(splits.test, task, state.parameters), task)
-        for task, splits in enumerate(data)
-    ]
+    tested: list[Score] = []
+    validated: list[Score] = []
+    for task, splits in enumerate(data):
+        network, weights = everything.weights(learner, task)
+        for split, scores in ((splits.test, tested), (splits.val, validated)):
+            scores.append(evaluate(network, weights, read_through(split, task, state.parameters), task))
+    return tested, validated
 
 
 def outputs_of(data: Sequence[Splits]) -> list[int]:
@@ -231,7 +249,7 @@ class _Course:
                 saved = time.perf_counter()
             validated = phase.iteration % phase.training.validate_every == 0
             if validated or now - shown > SHOW_EVERY:
-                options.watch(self.progress(losses, now - begun, None))
+                options.watch(self.progress(losses, now - begun))
                 shown = now
         return time.perf_counter() - begun
 
@@ -248,8 +266,8 @@ class _Course:
             },
         )
 
-    def progress(self, losses: dict[str, float], seconds: float, accuracy: list[float] | None) -> Progress:
-        """The progress of the phase."""
+    def progress(self, losses: dict[str, float], seconds: float) -> Progress:
+        """Where the phase is."""
         phase = self.phase
         return Progress(
             phase=self.number,
@@ -260,7 +278,6 @@ class _Course:
             losses=losses,
             val_accuracy=phase.curve[-1]["val accuracy"] if phase.curve else None,
             seconds=seconds,
-            accuracy=accuracy,
             score=next(iter(phase.data.values())).train.target.score_name,
         )
 

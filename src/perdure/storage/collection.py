@@ -13,8 +13,8 @@ from perdure.storage.store import all_records
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-COLUMNS = ("hash", "benchmark", "method", "seed", "during", "final", "seconds")
-"""The first columns of a data frame, from fields of a record."""
+COLUMNS = ("hash", "benchmark", "method", "seed", "during", "final", "val_during", "val_final", "seconds")
+"""Columns of a data frame that come first, from fields of a record."""
 
 
 class Records(Sequence[Record]):

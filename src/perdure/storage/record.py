@@ -47,7 +47,22 @@ class Record:
     """Like `accuracy`, for the root mean squared error of values, in the units of the data; else empty."""
     score: str = "accuracy"
     """What the percentages of `accuracy`, `during` and `final` are: accuracy, or R² of values."""
+    validation: list[list[float]] = field(default_factory=list)
+    """The accuracy matrix' like on validation data, by which everything is chosen; empty in older records."""
+    searches: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By its id, each search that chose these settings: where, among what and how they were found."""
     format: int = 1
+
+    @property
+    def val_during(self) -> float | None:
+        """Like `during`, on validation data; None in older records."""
+        rows = self.validation
+        return sum(row[task] for task, row in enumerate(rows)) / len(rows) if rows else None
+
+    @property
+    def val_final(self) -> float | None:
+        """Like `final`, on validation data; None in older records."""
+        return sum(self.validation[-1]) / len(self.validation[-1]) if self.validation else None
 
     @property
     def json(self) -> dict[str, Any]:
@@ -64,6 +79,8 @@ def make_record(
     """The record of the results of a config for these tasks."""
     times = len(tasks) if config.together else 1
     accuracy = results.accuracy * times
+    # A run that an earlier version began has no validation of its first tasks: then none at all is given.
+    complete = len(results.validation) == len(results.accuracy)
     diagonal = [row[task] for task, row in enumerate(accuracy)]
     return Record(
         hash=config.hash,
@@ -74,6 +91,7 @@ def make_record(
         f1=results.f1 * times,
         error=results.error * times,
         score=tasks[0].target.score_name,
+        validation=results.validation * times if complete else [],
         during=sum(diagonal) / len(diagonal),
         final=sum(accuracy[-1]) / len(accuracy[-1]),
         seconds=sum(sum(times.values()) for times in results.seconds),

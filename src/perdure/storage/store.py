@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
 from perdure.config import Config
-from perdure.errors import PerdureError
+from perdure.errors import Busy, PerdureError
 from perdure.files import (
     Damaged,
     read_json,
@@ -59,8 +59,8 @@ class RunFolder:
         try:
             lock.acquire(blocking=False)
         except Timeout:
-            raise PerdureError(
-                f"Run {self.path.name} is in use by another process; wait for it to finish."
+            raise Busy(
+                f"Run {self.path.name} is being worked on by another process; wait for it to end."
             ) from None
         except OSError as error:
             raise PerdureError(f"Cannot write to '{self.path}' ({error.strerror or error}).") from error
@@ -103,6 +103,19 @@ class RunFolder:
         write_json(self.path / "record.json", record.json)
         self._checkpoint.unlink(missing_ok=True)
 
+    def bring(self, record: Record) -> None:
+        """Write a record, and its config, that were made elsewhere."""
+        write_json(self.path / "config.json", record.config)
+        write_json(self.path / "record.json", record.json)
+
+    def note_search(self, record: Record, name: str, note: dict[str, Any]) -> Record:
+        """Write down, within the record, a search that chose its settings; all else stays as it is."""
+        if record.searches.get(name) == note:
+            return record
+        noted = replace(record, searches=record.searches | {name: note})
+        write_json(self.path / "record.json", noted.json)
+        return noted
+
     def clear(self) -> None:
         """Delete the results of a finished run, for --force; requires the lock."""
         for path in (self.path / "record.json", self._checkpoint):
@@ -116,7 +129,7 @@ class RunFolder:
         )
 
 
-LATER = {"f1", "error", "score"}
+LATER = {"f1", "error", "score", "validation", "searches"}
 """Fields that older records lack."""
 
 

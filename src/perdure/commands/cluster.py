@@ -1,0 +1,58 @@
+"""perdure cluster: a Dask cluster on this machine, for trying --cluster."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from perdure.commands.arguments import check_count, check_names, parse, whole_number
+from perdure.errors import PerdureError
+
+HELP = """\
+perdure cluster start: a Dask scheduler and workers on this machine, until Ctrl-C
+
+  --workers N          worker processes, of one thread each (default: one a core)
+  --port P             port of the scheduler (default: 8786; 0: any that is free)
+
+It is for trying: perdure search ... --cluster tcp://127.0.0.1:8786. On several machines start
+dask scheduler on one, and dask worker ADDRESS --nthreads 1 on the others (docs/search.md).
+"""
+
+HOST, PORT = "127.0.0.1", 8786
+
+
+def cluster(words: list[str]) -> int:
+    """Start scheduler and workers, and wait."""
+    read = parse(words)
+    check_names(read, ("workers", "port"))
+    check_count(read, 1, "perdure cluster")
+    if read.help:
+        print(HELP, end="")
+        return 0
+    if read.positional != ["start"]:
+        raise PerdureError("perdure cluster knows one word: perdure cluster start.")
+    workers = whole_number(read.options, "workers", os.cpu_count() or 1, 1)
+    port = whole_number(read.options, "port", PORT, 0)
+    try:
+        from distributed import LocalCluster
+    except ImportError:
+        raise PerdureError("perdure cluster needs Dask: pip install 'perdure[cluster]'.") from None
+    from perdure.commands.executing import Signals
+
+    signals = Signals()
+    try:
+        started = LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            host=HOST,
+            scheduler_port=port,
+            dashboard_address=None,
+            memory_limit=0,  # a run that is too large says so itself
+        )
+    except (OSError, RuntimeError) as error:
+        raise PerdureError(f"No scheduler could be started on port {port} ({error}); try --port 0.") from None
+    with started:
+        print(f"{workers} workers: --cluster {started.scheduler_address} (Ctrl-C ends them)", flush=True)
+        while not signals.asked():
+            time.sleep(0.2)
+    return 0

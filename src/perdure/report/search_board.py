@@ -1,0 +1,98 @@
+"""How far a search is: a live table on a terminal, a line for each trial elsewhere."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from perdure.learning.engine import Progress
+from perdure.mailbox import News
+from perdure.report.searches import percent, values_text
+from perdure.search.crew import Job
+from perdure.search.state import Design, Search
+
+SHOWN = 8
+"""Trials that stay in sight, best first."""
+ENDED = ("finished", "stopped", "failed")
+
+
+class SearchBoard:
+    """Shows validation only; use as a context manager and give its methods to crew and study."""
+
+    def __init__(self, design: Design, trials: int) -> None:
+        """For so many trials."""
+        self.design, self.trials = design, trials
+        self.console = Console(stderr=True, highlight=False)
+        self.told: dict[int, str] = {}
+        self.candidates = 0
+        self.running: dict[str, Progress] = {}
+        self.search: Search | None = None
+        self.begun = time.monotonic()
+        self.live: Live | None = None
+
+    def __enter__(self) -> SearchBoard:
+        """Start the live table if there is a terminal."""
+        if self.console.is_terminal:
+            self.live = Live(self.table(), console=self.console, refresh_per_second=4, transient=True)
+            self.live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave the terminal as it was."""
+        if self.live is not None:
+            self.live.stop()
+
+    def moved(self, job: Job, news: News) -> None:
+        """A run reports where it is."""
+        if isinstance(news, Progress):
+            self.running[job.label] = news
+            if self.live is not None:
+                self.live.update(self.table())
+
+    def changed(self, search: Search) -> None:
+        """Something new is known."""
+        self.search = search
+        for trial in search.trials:
+            if trial.status in ENDED and self.told.get(trial.number) != trial.status:
+                self.told[trial.number] = trial.status
+                self.running.pop(f"{self.design.method} trial {trial.number}", None)
+                reached = f"validation final {percent(trial.final)}" if trial.final is not None else "failed"
+                why = f": {trial.reason}" if trial.reason else ""
+                self._say(
+                    f"[{len(self.told)}/{self.trials}] {self.design.method} trial {trial.number}: {reached} "
+                    f"({trial.seconds:.0f} s){why}  {values_text(trial.values)}"
+                )
+        for candidate in search.candidates[self.candidates :]:
+            word = "robust" if candidate.robust else "not robust"
+            self._say(
+                f"{self.design.method} trial {candidate.trial} with reporting seeds: "
+                f"{percent(candidate.final) or candidate.reason}, {word}"
+            )
+        self.candidates = len(search.candidates)
+        if self.live is not None:
+            self.live.update(self.table())
+
+    def _say(self, text: str) -> None:
+        if self.live is None:
+            self.console.print(text, markup=False, soft_wrap=True)
+
+    def table(self) -> Table:
+        """The best trials so far, and those that are under way."""
+        spent = (time.monotonic() - self.begun) / 60
+        title = f"{self.design.benchmark} {self.design.method}: {len(self.told)} of {self.trials} trials"
+        table = Table(title=f"{title}, {spent:.1f} min", title_justify="left")
+        for column in ("trial", "validation final", "values"):
+            table.add_column(column, justify="right" if column == "validation final" else "left")
+        trials = [] if self.search is None else [t for t in self.search.trials if t.final is not None]
+        for trial in sorted(trials, key=lambda each: -(each.final or 0.0))[:SHOWN]:
+            table.add_row(str(trial.number), percent(trial.final), values_text(trial.values), style="dim")
+        for label, state in sorted(self.running.items()):
+            where = f"task {state.phase + 1}/{state.phases}, iteration {state.iteration}/{state.iterations}"
+            table.add_row(label, percent(state.val_accuracy), where)
+        return table

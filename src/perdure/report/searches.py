@@ -1,0 +1,125 @@
+"""A search for the terminal: its trials by rank, those that failed, what was chosen and how it did."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.table import Table
+
+from perdure.options import option_text
+from perdure.report.tables import summary
+from perdure.search.spaces import Range, Space, Values
+from perdure.search.state import Search, Trial
+from perdure.storage.store import RunFolder
+
+SHOWN = 12
+"""Trials that are shown."""
+
+
+def search_table(search: Search) -> Table:
+    """Trials by rank, with the values that vary."""
+    design = search.design
+    names = design.space.varied
+    title = f"{design.benchmark}, {design.method}: {_counts(search)} (search {search.id})"
+    table = Table(title=title, title_justify="left")
+    for column in ("rank", "validation final", "during"):
+        table.add_column(column, justify="right")
+    for name in names:
+        table.add_column(short_name(name, names), justify="right")
+    table.add_column("")
+    for trial in search.ranked[:SHOWN]:
+        values = [option_text(trial.values[name]) if name in trial.values else "" for name in names]
+        mark = "chosen" if trial.number == search.chosen else ""
+        table.add_row(str(trial.rank), percent(trial.final), percent(trial.during), *values, mark)
+    left = len(search.ranked) - SHOWN
+    if left > 0:
+        table.caption, table.caption_justify = f"and {left} more", "left"
+    return table
+
+
+def _counts(search: Search) -> str:
+    counts = Counter(trial.status for trial in search.trials)
+    words = [f"{counts[status]} {status}" for status in ("stopped", "failed", "waiting") if counts[status]]
+    return ", ".join([f"{len(search.trials)} trials", *words])
+
+
+def short_name(name: str, among: Sequence[str]) -> str:
+    """The last parts of a dotted name, as many as tell it from the others."""
+    parts = name.split(".")
+    least = 2 if parts[-1] == "strength" else 1  # of what, must be said
+    for count in range(least, len(parts) + 1):
+        ending = ".".join(parts[-count:])
+        if sum(other == ending or other.endswith(f".{ending}") for other in among) == 1:
+            return ending
+    return name
+
+
+def percent(value: float | None) -> str:
+    """Two decimals, or nothing."""
+    return "" if value is None else f"{value:.2f}"
+
+
+def values_text(values: Values) -> str:
+    """Values as they are typed."""
+    return " ".join(f"--{name} {option_text(value)}" for name, value in values.items())
+
+
+def failed_lines(search: Search) -> list[str]:
+    """Trials that failed or were not finished, each with its reason."""
+    lines = [f"Not tried: {reason}." for reason in search.refused]
+    for trial in search.trials:
+        if trial.status in ("failed", "waiting"):
+            lines.append(f"Trial {trial.number} {trial.status}: {trial.reason} ({values_text(trial.values)})")
+    return lines
+
+
+def chosen_lines(search: Search, runs: Path) -> list[str]:
+    """What was chosen, by which rule, and how it did with reporting seeds."""
+    design, trial = search.design, search.trials[(search.chosen or 1) - 1]
+    lines = [f"Chosen: trial {trial.number}, rank {trial.rank}: {values_text(trial.values)}"]
+    for candidate in search.candidates:
+        reached = percent(candidate.final) or f"not all finished ({candidate.reason})"
+        word = "robust" if candidate.robust else "not robust"
+        seeds = f"seeds 0 to {len(candidate.hashes) - 1}" if len(candidate.hashes) > 1 else "seed 0"
+        lines.append(f"Trial {candidate.trial} with {seeds}: validation final {reached}, {word}")
+        if candidate.trial == search.chosen:
+            found = [RunFolder(runs, name).record() for name in candidate.hashes]
+            records = [record for record in found if record is not None]
+            if records:
+                lines.append(f"  on test data: {summary(records)}")
+    lines.append(f"To use it: perdure run {design.benchmark} {design.method} --from-search {search.id}")
+    return lines
+
+
+def space_lines(space: Space) -> list[str]:
+    """What is searched, an option a line."""
+    lines = []
+    for each in space.dimensions:
+        domain = each.domain
+        text = str(domain) if isinstance(domain, Range) else " | ".join(option_text(v) for v in domain)
+        when = ", ".join(f"{name} is {option_text(value)}" for name, value in each.when.items())
+        lines.append(f"--{each.name} {text}" + (f"   where {when}" if when else ""))
+    return lines
+
+
+def searches_table(searches: Sequence[Search]) -> Table:
+    """All searches of a folder, a line each."""
+    table = Table()
+    for column in ("search", "benchmark", "method", "scale", "sampler", "trials", "best validation", ""):
+        table.add_column(column, justify="right" if column in ("trials", "best validation") else "left")
+    for search in searches:
+        design = search.design
+        best: Trial | None = next(iter(search.ranked), None)
+        table.add_row(
+            search.id,
+            design.benchmark,
+            design.method,
+            design.scale,
+            design.sampler,
+            str(len(search.trials)),
+            percent(best.final if best else None),
+            "complete" if search.complete else "not complete",
+        )
+    return table

@@ -1,0 +1,69 @@
+"""What is known of a search's runs: from its state, from records on disk, from answers of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from perdure.executors import brought_home
+from perdure.files import Damaged, read_json
+from perdure.search.crew import Answer, Failure, Job
+from perdure.search.selection import Validation, validation, validation_of
+from perdure.search.state import Search, Seen
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Reads and writes `seen` and `failures` of a search."""
+
+    search: Search
+
+    def settled(self, name: str, folder: Path, phases: int | None) -> bool:
+        """Whether a run needs no work: it reaches so far (None: to its end), or would fail again."""
+        search = self.search
+        if name in search.failures or (name in search.seen and search.seen[name].enough(phases)):
+            return True
+        path = folder / name / "record.json"
+        if not path.exists():
+            return False
+        try:
+            record = read_json(path)
+            found = validation_of(record)
+        except (Damaged, AttributeError):
+            return False  # the run will set it aside
+        if found is not None:
+            search.seen[name] = Seen([list(row) for row in found.matrix], True, record["seconds"])
+        return found is not None
+
+    def take(self, job: Job, outcome: Answer | Failure) -> None:
+        """Note the outcome of a job; a record that was made elsewhere is written here."""
+        name = job.config.hash
+        if isinstance(outcome, Failure):
+            if outcome.lasting:
+                self.search.failures[name] = outcome.reason
+        elif "record" in outcome:
+            brought_home(outcome, job.runs)
+            found = validation_of(outcome["record"])
+            rows = [] if found is None else [list(row) for row in found.matrix]
+            self.search.seen[name] = Seen(rows, True, outcome["record"]["seconds"])
+        else:
+            before = self.search.seen.get(name)
+            spent = outcome["seconds"] + (before.seconds if before else 0.0)
+            self.search.seen[name] = Seen(outcome["validation"], False, spent)
+
+    def runs(self, hashes: Sequence[str], phases: int | None) -> list[Validation | None]:
+        """What selection may see of some runs; None for one that does not reach so far."""
+        found = [self.search.seen.get(name) for name in hashes]
+        return [
+            validation(seen.rows) if seen is not None and seen.rows and seen.enough(phases) else None
+            for seen in found
+        ]
+
+    def failure(self, hashes: Sequence[str]) -> str:
+        """Why the first of some runs failed that did; empty if none did."""
+        return next((self.search.failures[name] for name in hashes if name in self.search.failures), "")
+
+    def seconds(self, hashes: Sequence[str]) -> float:
+        """Time that some runs took so far."""
+        return sum(self.search.seen[name].seconds for name in hashes if name in self.search.seen)

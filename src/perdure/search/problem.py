@@ -1,0 +1,196 @@
+"""A benchmark and a method whose settings are searched: which points make sense, and their configs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from perdure.config import (
+    BODY,
+    CHOOSING,
+    Config,
+    Sections,
+    build,
+    every_option,
+    option_names,
+    sections,
+)
+from perdure.errors import PerdureError, unknown
+from perdure.experiment import assemble, learner_of
+from perdure.learning.engine import sizes_of
+from perdure.learning.learner import grow, init
+from perdure.options import Piece, option_reader, option_text
+from perdure.randomness import generator
+from perdure.search.spaces import Domain, Range, Space, Values
+
+DIGITS = 4
+"""Significant digits of numbers from a range: enough for a search, few enough to be typed."""
+
+
+class TaskShape(NamedTuple):
+    """As much of a benchmark's tasks as sizes depend on."""
+
+    inputs: int
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is searched for; `given` are options that are held, by dotted name."""
+
+    benchmark: str
+    method: str
+    scale: str
+    given: Mapping[str, Any]
+
+    def config(self, point: Values, seed: int) -> Config:
+        """The config of a point."""
+        return build(self.benchmark, self.method, scale=self.scale, seed=seed, **(dict(self.given) | point))
+
+    @cached_property
+    def plain(self) -> Config:
+        """The config without any point."""
+        return self.config({}, 0)
+
+    def kinds(self, point: Mapping[str, Any]) -> Sections:
+        """The options that there are at a point."""
+        return sections(self.benchmark, self.method, dict(self.given) | dict(point))
+
+    def holds(self, point: Values, name: str, value: Any) -> bool:
+        """Whether an option has a value at a point; what the point does not say is as without it."""
+        kinds = self.kinds(point)
+        has = point[name] if name in point else option_value(self.plain, name)
+        return bool(typed_value(kinds, name, has) == typed_value(kinds, name, value))
+
+    def checked(self, space: Space) -> Space:
+        """The space without options that this method does not have; a sentence for what cannot be."""
+        choices: Values = {
+            each.name: value
+            for each in space.dimensions
+            if each.name in CHOOSING and not isinstance(each.domain, Range)
+            for value in each.domain
+        }
+        alternatives = [self.kinds({}), *(self.kinds({name: value}) for name, value in choices.items())]
+        known = {name: kinds for kinds in alternatives for name in option_names(kinds)}
+        elsewhere = {name for name, _ in every_option()}
+        kept = []
+        for each in space.dimensions:
+            if each.name in known:
+                check_domain(known[each.name], each.name, each.domain)
+                kept.append(each)
+            elif each.name not in elsewhere:
+                raise unknown("option", each.name, known)
+        if not kept:
+            raise PerdureError(
+                f"Nothing is searched for {self.method}: give --space FILE, or a range such as "
+                f"--training.learning_rate 1e-4..1e-2."
+            )
+        return Space(tuple(kept), space.source, space.limits)
+
+    @cached_property
+    def shape(self) -> TaskShape:
+        """Sizes of the benchmark's tasks, which are built once for that."""
+        tasks, learner = assemble(self.plain)
+        return TaskShape(learner.inputs, tuple(task.outputs for task in tasks))
+
+    @property
+    def phases(self) -> int:
+        """Phases of a run."""
+        return 1 if self.plain.together else len(self.shape.outputs)
+
+    def refusal(self, space: Space, config: Config) -> str | None:
+        """Why a config lies outside the limits of a space, if it does."""
+        for name, bounds in space.limits.items():
+            if name != "ratio":
+                raise unknown("limit", name, ["ratio"])
+            sizes = self._sizes(config)
+            ratio = sizes["trained"] / sizes["network"]
+            if not bounds.low <= ratio <= bounds.high:
+                return f"{ratio:.2f} times as many weights are trained as the network has (limits: {bounds})"
+        return None
+
+    def _sizes(self, config: Config) -> dict[str, int]:
+        """Numbers of weights once all tasks have arrived."""
+        inputs, outputs = self.shape
+        learner = learner_of(config, inputs)
+        state = grow(learner, init(learner), outputs, lambda *role: generator(config.seed, *role))
+        return sizes_of(state)
+
+
+def option_value(config: Config, name: str) -> Any:
+    """The value of an option of a config, by dotted name; None where there is no such option."""
+    if name == BODY:
+        return config.network.name
+    section, *rest = name.split(".")
+    found: Any = getattr(config, section, None)
+    for part in rest:
+        found = found.get(part) if isinstance(found, Mapping) else getattr(found, part, None)
+    return found.name if isinstance(found, Piece) else found
+
+
+def check_domain(kinds: Sections, name: str, domain: Domain) -> None:
+    """A sentence for the first value that an option cannot have."""
+    if isinstance(domain, Range):
+        whole_numbers(kinds, name, domain)
+        return
+    for value in domain:
+        fault = fault_of(kinds, name, value)
+        if fault is not None:
+            raise PerdureError(f"{name}: {fault} (given: {option_text(value)!r}).")
+
+
+def whole_numbers(kinds: Sections, name: str, domain: Range) -> bool:
+    """Whether an option takes whole numbers alone; a sentence if it takes no number of a range."""
+    for fault in (fault_of(kinds, name, domain.low), fault_of(kinds, name, domain.high)):
+        if fault is not None:
+            raise PerdureError(f"{name}: {fault} (given: {domain}).")
+    between = math.floor(domain.at(0.5)) + 0.5
+    if fault_of(kinds, name, between) is None:
+        reader = _reader(kinds, name)
+        if reader is None or not isinstance(reader(between), float):
+            raise PerdureError(f"{name} takes no range (given: {domain}); list alternatives.")
+        return False
+    return True
+
+
+def rounded(value: float, domain: Range, whole: bool) -> float | int:
+    """A number of a range with few digits."""
+    if whole:
+        return min(max(round(value), math.ceil(domain.low)), math.floor(domain.high))
+    return min(max(float(f"{value:.{DIGITS}g}"), domain.low), domain.high)
+
+
+def typed_value(kinds: Sections, name: str, value: Any) -> Any:
+    """A value as its option understands it, as JSON has it; a piece by its name."""
+    reader = _reader(kinds, name)
+    if reader is None or fault_of(kinds, name, value) is not None:
+        return value
+    typed = reader(value)
+    return list(typed) if isinstance(typed, tuple) else typed
+
+
+def _reader(kinds: Sections, name: str) -> Callable[[Any], Any] | None:
+    """What reads an option's value; nothing for pieces, whose names are checked when options are listed."""
+    section, _, field = name.rpartition(".")
+    if name in CHOOSING or section not in kinds or field not in kinds[section].model_fields:
+        return None
+    return option_reader(kinds[section], field).validate_python
+
+
+def fault_of(kinds: Sections, name: str, value: Any) -> str | None:
+    """What is wrong with a value, as its option says it."""
+    reader = _reader(kinds, name)
+    if reader is None:
+        return None
+    try:
+        reader(value)
+    except ValidationError as error:
+        return str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+    except PerdureError as error:
+        return str(error).rstrip(".")
+    return None

@@ -1,0 +1,143 @@
+"""Which points are tried: all of a grid, some at random without replacement, or by what was learnt so far.
+
+A sampler gives generations: lists of points that are tried together, each generation knowing the scores of
+all before it. What is tried depends on seed, space and scores alone, never on which run ended first.
+"""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from perdure.errors import PerdureError
+from perdure.search.problem import Problem, rounded, whole_numbers
+from perdure.search.spaces import LARGEST, Domain, Range, Space, Values
+
+if TYPE_CHECKING:
+    from optuna.study import Study
+    from optuna.trial import Trial
+
+Scores = Sequence[float | None]
+"""For each point so far, in order: the higher the better; None for one that failed."""
+
+GENERATION = 4
+"""Points that tpe proposes together: they can run at once, and the next ones know how they went."""
+PATIENCE = 200
+"""Draws without a new point after which a space counts as used up."""
+
+
+class Sampler(ABC):
+    """Gives points, each once."""
+
+    def __init__(self, space: Space, problem: Problem, accept: Callable[[Values], bool], seed: int) -> None:
+        """`accept` is asked about each point, once: whether it is new and possible."""
+        self.space, self.problem, self.accept, self.seed = space, problem, accept, seed
+
+    @abstractmethod
+    def generation(self, scores: Scores, most: int) -> list[Values]:
+        """The next points, at most so many; none if there are no more."""
+
+    def draw(self, name: str, domain: Domain, source: random.Random) -> Any:
+        """A value at random."""
+        if not isinstance(domain, Range):
+            return source.choice(domain)
+        whole = whole_numbers(self.problem.kinds({}), name, domain)
+        return rounded(domain.at(source.random()), domain, whole)
+
+
+class Grid(Sampler):
+    """All points, in order."""
+
+    def generation(self, scores: Scores, most: int) -> list[Values]:
+        """All at once."""
+        if scores:
+            return []
+        return list(islice(filter(self.accept, self.space.every(self.problem.holds)), most))
+
+
+class Random(Sampler):
+    """Points at random without replacement; more points begin with the same ones."""
+
+    def generation(self, scores: Scores, most: int) -> list[Values]:
+        """All at once."""
+        return [] if scores else list(islice(filter(self.accept, self._points()), most))
+
+    def _points(self) -> Iterator[Values]:
+        source = random.Random(self.seed)
+        if self.space.size <= LARGEST:
+            points = list(self.space.every(self.problem.holds))
+            source.shuffle(points)
+            yield from points
+            return
+        seen: set[str] = set()
+        stale = 0
+        while stale < PATIENCE:
+            point = self.space.decide(lambda n, domain: self.draw(n, domain, source), self.problem.holds)
+            stale = stale + 1 if repr(point) in seen else 0
+            if not stale:
+                seen.add(repr(point))
+                yield point
+
+
+class Tpe(Sampler):
+    """The tree-structured Parzen estimator of Optuna, asked and told: it comes near what went well."""
+
+    def __init__(self, space: Space, problem: Problem, accept: Callable[[Values], bool], seed: int) -> None:
+        """Optuna's study is in memory; it is told again what was learnt before when a search goes on."""
+        super().__init__(space, problem, accept, seed)
+        self.study = _optuna_study(seed)
+        self.asked: list[Trial] = []
+        self.told = 0
+
+    def generation(self, scores: Scores, most: int) -> list[Values]:
+        """Tell what is new, ask for a few more."""
+        for trial, score in zip(self.asked[self.told :], scores[self.told :], strict=True):
+            self._tell(trial, score)
+        self.told = len(scores)
+        found: list[Values] = []
+        stale = 0
+        while len(found) < min(most, GENERATION) and stale < PATIENCE:
+            trial = self.study.ask()
+            point = self.space.decide(lambda n, domain: self._suggest(trial, n, domain), self.problem.holds)  # noqa: B023
+            if self.accept(point):
+                found.append(point)
+                self.asked.append(trial)
+            else:
+                stale += 1
+                self._tell(trial, None)
+        return found
+
+    def _suggest(self, trial: Trial, name: str, domain: Domain) -> Any:
+        if not isinstance(domain, Range):  # by number: alternatives may be lists
+            return domain[trial.suggest_categorical(f"{name} of {len(domain)}", list(range(len(domain))))]
+        whole = whole_numbers(self.problem.kinds({}), name, domain)
+        log = domain.scale == "log"
+        return rounded(trial.suggest_float(name, domain.low, domain.high, log=log), domain, whole)
+
+    def _tell(self, trial: Trial, score: float | None) -> None:
+        from optuna.trial import TrialState
+
+        if score is None:
+            self.study.tell(trial, state=TrialState.FAIL)
+        else:
+            self.study.tell(trial, score)
+
+
+def _optuna_study(seed: int) -> Study:
+    try:
+        import optuna
+    except ImportError:
+        raise PerdureError("--sampler tpe needs Optuna: pip install 'perdure[search]'.") from None
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)  # it would announce each study on standard error
+    try:
+        return optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+SAMPLERS: dict[str, type[Sampler]] = {"grid": Grid, "random": Random, "tpe": Tpe}
+"""By name."""

@@ -1,0 +1,242 @@
+"""What a search knows: its design, every trial with its outcome, what was chosen and how it did.
+
+It is one JSON file, RUNS/searches/ID/search.json, rewritten whole. It saves reading records again; if it is
+lost, it is made again from the records of the trials, which lie in RUNS/trials.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from perdure.errors import PerdureError
+from perdure.files import Damaged, read_json, set_aside, write_json
+from perdure.search.problem import Problem
+from perdure.search.selection import MARGIN
+from perdure.search.spaces import Space, Values, space_from
+
+FILE = "search.json"
+SEARCHES, TRIALS = "searches", "trials"
+"""Folders within the folder of runs; trials do not stand among the runs, since they are not reported."""
+TUNING = 1000
+"""The first tuning seed; reporting seeds count from 0."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is asked: it has the same name wherever, and however long, it is searched."""
+
+    benchmark: str
+    method: str
+    scale: str
+    given: Values
+    """Options that are held."""
+    config: str
+    """Hash of the config with what is given and no more, for seed 0; `given` may be written in many ways."""
+    space: Space
+    sampler: str = "random"
+    seed: int = 0
+    """Of the sampler."""
+    tuning_seeds: tuple[int, ...] = (TUNING,)
+    halving: bool = False
+    margin: float = MARGIN
+
+    @property
+    def problem(self) -> Problem:
+        """Benchmark and method."""
+        return Problem(self.benchmark, self.method, self.scale, self.given)
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """As plain data."""
+        own = {name: value for name, value in vars(self).items() if name != "space"}
+        return own | {"space": self.space.json, "tuning_seeds": list(self.tuning_seeds)}
+
+    @property
+    def id(self) -> str:
+        """12 hexadecimal digits that stand for it."""
+        told = {name: value for name, value in self.json.items() if name != "given"}
+        text = json.dumps(told, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def design_from(data: Mapping[str, Any]) -> Design:
+    """What `Design.json` wrote."""
+    return Design(**{**data, "space": space_from(data["space"]), "tuning_seeds": tuple(data["tuning_seeds"])})
+
+
+@dataclass
+class Seen:
+    """What is known of a run: the validation matrix, and whether that is all of it."""
+
+    rows: list[list[float]]
+    whole: bool
+    seconds: float = 0.0
+
+    def enough(self, phases: int | None) -> bool:
+        """Whether it reaches to the end of so many phases, or to the run's end."""
+        return self.whole or (phases is not None and len(self.rows) >= phases)
+
+
+@dataclass
+class Trial:
+    """One point, run with each tuning seed."""
+
+    number: int
+    """From 1, in the order in which points were proposed."""
+    values: Values
+    hashes: list[str]
+    """Of its runs, one for each tuning seed."""
+    status: str = "waiting"
+    """waiting, going on (between rungs of halving), finished, stopped (by halving), or failed."""
+    phases: int = 0
+    """Phases that it was given."""
+    final: float | None = None
+    """Mean validation `final` over tuning seeds, after these phases."""
+    during: float | None = None
+    rank: int | None = None
+    """Among the finished ones, from 1."""
+    reason: str = ""
+    seconds: float = 0.0
+
+
+@dataclass
+class Candidate:
+    """A setting that was run with reporting seeds."""
+
+    trial: int
+    hashes: list[str]
+    final: float | None = None
+    """Mean validation `final` over reporting seeds; None if a run failed."""
+    robust: bool = False
+    reason: str = ""
+
+
+@dataclass
+class Search:
+    """A search as it stands."""
+
+    design: Design
+    trials: list[Trial] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    """Why points were not tried at all, each reason once."""
+    seen: dict[str, Seen] = field(default_factory=dict)
+    """By hash, what is known of every run so far."""
+    failures: dict[str, str] = field(default_factory=dict)
+    """By hash, runs that would fail again, and why."""
+    seeds: list[int] = field(default_factory=list)
+    """Reporting seeds."""
+    candidates: list[Candidate] = field(default_factory=list)
+    chosen: int | None = None
+    """Number of the trial whose values were chosen."""
+    seconds: float = 0.0
+    """Time spent so far."""
+    complete: bool = False
+    """Whether all that was asked for was done."""
+
+    @property
+    def id(self) -> str:
+        """The design's."""
+        return self.design.id
+
+    @property
+    def values(self) -> Values:
+        """The chosen values."""
+        if self.chosen is None:
+            raise PerdureError(f"Search {self.id} has chosen nothing yet; the command that began it goes on.")
+        return self.trials[self.chosen - 1].values
+
+    @property
+    def ranked(self) -> list[Trial]:
+        """Finished trials, best first."""
+        return sorted((trial for trial in self.trials if trial.rank), key=lambda trial: trial.rank or 0)
+
+    @property
+    def note(self) -> dict[str, Any]:
+        """What a record that uses the chosen values says of this search."""
+        design, trial = self.design.json, self.trials[(self.chosen or 1) - 1]
+        counts = {
+            status: sum(each.status == status for each in self.trials)
+            for status in ("finished", "stopped", "failed")
+        }
+        return {
+            "values": self.values,
+            "trial": trial.number,
+            "rank": trial.rank,
+            "validation_final": trial.final,
+            "trials": len(self.trials),
+            **counts,
+            **{name: design[name] for name in ("sampler", "seed", "space", "tuning_seeds", "halving")},
+            "reporting_seeds": self.seeds,
+        }
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"format": 1, "id": self.id, **asdict(self), "design": self.design.json}
+
+    def save(self, runs: Path) -> None:
+        """Rewrite its file."""
+        write_json(place(runs, self.id) / FILE, self.json)
+
+
+def place(runs: Path, name: str) -> Path:
+    """The folder of a search."""
+    return runs / SEARCHES / name
+
+
+def search_from(data: Any) -> Search:
+    """What `Search.json` wrote; raises Damaged for anything else."""
+    try:
+        rest = {name: value for name, value in data.items() if name not in ("format", "id")}
+        found = Search(
+            **{
+                **rest,
+                "design": design_from(data["design"]),
+                "trials": [Trial(**each) for each in data["trials"]],
+                "seen": {name: Seen(**each) for name, each in data["seen"].items()},
+                "candidates": [Candidate(**each) for each in data["candidates"]],
+            }
+        )
+    except (AttributeError, KeyError, TypeError) as error:
+        raise Damaged(f"it is not a complete search ({error})") from error
+    if found.id != data["id"]:
+        raise Damaged("its id does not fit its design")
+    return found
+
+
+def load(runs: Path, design: Design) -> Search:
+    """What is known of a search; a damaged file is set aside, and what records say is found again."""
+    path = place(runs, design.id) / FILE
+    if path.exists():
+        try:
+            return search_from(read_json(path))
+        except Damaged:
+            set_aside(path)
+    return Search(design)
+
+
+def find_search(runs: Path, name: str) -> Search:
+    """A search by its id, the first digits of it, or its file."""
+    path = Path(name)
+    if not path.is_file():
+        known = sorted(path.parent.name for path in runs.glob(f"{SEARCHES}/*/{FILE}"))
+        matches = [each for each in known if name and each.startswith(name)]
+        if len(matches) != 1:
+            hint = f"known are: {', '.join(known)}." if known else "perdure search makes one."
+            many = f"'{name}' fits {len(matches)} searches in '{runs}'; give more digits."
+            raise PerdureError(many if matches else f"No search '{name}' in '{runs}'; {hint}")
+        path = place(runs, matches[0]) / FILE
+    try:
+        return search_from(read_json(path))
+    except Damaged as error:
+        raise PerdureError(f"'{path}' cannot be used ({error}).") from None
+
+
+def all_searches(runs: Path) -> list[Search]:
+    """All searches of a folder that can be read."""
+    return [find_search(runs, str(path)) for path in sorted(runs.glob(f"{SEARCHES}/*/{FILE}"))]

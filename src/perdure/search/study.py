@@ -1,0 +1,314 @@
+"""A search from its first trial to its choice: the same steps and the same rule for every method.
+
+1. Points of the space are run with tuning seeds. With halving, all learn the first tasks, the better half
+   learns more of them, the better half of these all of them.
+2. Finished trials are ranked by validation `final`.
+3. The best is run with reporting seeds, which are no tuning seeds. If it is not robust, so are the second
+   and the third, and the best of the three by validation is chosen (the paper's rule).
+
+All of it is found again from records: what was done is not done twice, whoever died in between.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean
+
+from filelock import FileLock, Timeout
+
+from perdure.config import Config
+from perdure.errors import Busy, PerdureError
+from perdure.search.crew import MAILBOX, Crew, Failure, Job
+from perdure.search.ledger import Ledger
+from perdure.search.samplers import SAMPLERS
+from perdure.search.selection import (
+    CANDIDATES,
+    Runs,
+    best_of,
+    ranking,
+    robust,
+    score,
+    survivors,
+)
+from perdure.search.spaces import Values
+from perdure.search.state import TRIALS, Candidate, Design, Search, Trial, load, place
+from perdure.storage.store import RunFolder, writable
+
+SAVE_EVERY = 1.0
+"""Seconds between two writings of the state; what is lost with it is read again from records."""
+OUT_OF_TIME = "not finished in the time that was given"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much may be tried."""
+
+    trials: int = 24
+    hours: float | None = None
+    seeds: int = 5
+    """Reporting seeds: 0, 1, ..."""
+
+
+class Study:
+    """Carries a search out."""
+
+    def __init__(
+        self,
+        design: Design,
+        runs: Path,
+        crew: Crew,
+        budget: Budget,
+        changed: Callable[[Search], None] = lambda search: None,
+    ) -> None:
+        """`changed` is told whenever something new is known."""
+        self.design, self.runs, self.crew, self.budget, self.changed = design, runs, crew, budget, changed
+        self.problem = design.problem
+        self.trials_folder = runs / TRIALS
+        self.search = Search(design)
+        self.ledger = Ledger(self.search)
+        self.hashes: set[str] = set()
+        self.share = 1.0
+        self.begun = self.saved = time.monotonic()
+        both = set(design.tuning_seeds) & set(range(budget.seeds))
+        if both:
+            raise PerdureError(
+                f"Seed {min(both)} is a tuning seed and a reporting seed; what was chosen with a seed must "
+                f"not be reported with it. Choose fewer --seeds, or other tuning seeds."
+            )
+
+    def run(self) -> Search:
+        """From where it is to the end."""
+        folder = place(self.runs, self.design.id)
+        writable(folder)
+        lock = FileLock(folder / ".lock")
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            raise Busy(f"Search {self.design.id} is being carried out by another process.") from None
+        try:
+            for left in folder.glob(f"{MAILBOX}*"):  # of a killed driver; so its jobs end
+                shutil.rmtree(left, ignore_errors=True)
+            self._start()
+            self._tune()
+            self._choose()
+            self.search.complete = True
+        finally:
+            try:
+                self._save(now=True)
+            finally:
+                lock.release()
+        return self.search
+
+    def _start(self) -> None:
+        """Take up what is known; trials are proposed again, and are the same."""
+        self.search = load(self.runs, self.design)
+        self.ledger = Ledger(self.search)
+        self.begun = time.monotonic() - self.search.seconds
+        self.search.trials, self.search.refused, self.search.candidates = [], [], []
+        self.search.chosen, self.search.complete = None, False
+        self.search.seeds = list(range(self.budget.seeds))
+
+    # -- tuning ------------------------------------------------------------------------------------------
+
+    def _tune(self) -> None:
+        """Try generation after generation."""
+        design, trials = self.design, self.search.trials
+        sampler = SAMPLERS[design.sampler](design.space, self.problem, self._accept, design.seed)
+        while len(trials) < self.budget.trials and not self._late():
+            points = sampler.generation([trial.final for trial in trials], self.budget.trials - len(trials))
+            if not points:
+                break
+            new = [self._trial(len(trials) + number, point) for number, point in enumerate(points, 1)]
+            trials += new
+            self._try(new)
+            self._rank()
+        if not trials:
+            reasons = "; ".join(self.search.refused[:3]) or "the space is empty"
+            raise PerdureError(f"No point of the space of {design.method} can be tried: {reasons}.")
+
+    def _accept(self, point: Values) -> bool:
+        """Whether a point leads to a config that is possible, and new."""
+        try:
+            config = self.problem.config(point, self.design.tuning_seeds[0])
+            reason = self.problem.refusal(self.design.space, config)
+        except PerdureError as error:
+            config, reason = None, str(error).rstrip(".")
+        if reason is not None and reason not in self.search.refused:
+            self.search.refused.append(reason)
+        if config is None or reason is not None or config.hash in self.hashes:
+            return False
+        self.hashes.add(config.hash)
+        return True
+
+    def _trial(self, number: int, point: Values) -> Trial:
+        return Trial(
+            number, point, [config.hash for config in self._configs(point, self.design.tuning_seeds)]
+        )
+
+    def _configs(self, point: Values, seeds: Sequence[int]) -> list[Config]:
+        return [self.problem.config(point, seed) for seed in seeds]
+
+    def _try(self, trials: list[Trial]) -> None:
+        """Run trials with all tuning seeds; with halving some of them end early."""
+        rungs = self._rungs()
+        for phases in rungs:
+            self.share = self._share(rungs, phases)
+            self._carry_out(trials, phases)
+            for trial in trials:
+                self._describe(trial, phases)
+            if phases is None:
+                break
+            kept = survivors([self.ledger.runs(trial.hashes, phases) for trial in trials], phases)
+            for number, trial in enumerate(trials):
+                if trial.status == "going on" and number not in kept:
+                    trial.status = "stopped"
+                    trial.reason = f"not among the better half after {phases} tasks"
+            trials = [trials[number] for number in kept]
+            self._save()
+
+    def _rungs(self) -> list[int | None]:
+        """Phases after which the worse half ends; None is a run's end.
+
+        One task alone says nothing about forgetting, so the first rung has two where there are more.
+        """
+        if not self.design.halving:
+            return [None]
+        phases = self.problem.phases
+        parts = {max(math.ceil(phases / part), min(2, phases - 1)) for part in (4, 2)}
+        return [*sorted(part for part in parts if 0 < part < phases), None]
+
+    def _share(self, rungs: Sequence[int | None], phases: int | None) -> float:
+        """Up to which part of the time a rung may go on, by the phases that all rungs will take."""
+        if len(rungs) == 1 or phases is None:
+            return 1.0
+        ends = [self.problem.phases if rung is None else rung for rung in rungs]
+        costs = [(end - before) / 2**n for n, (before, end) in enumerate(pairwise([0, *ends]))]
+        return float(sum(costs[: rungs.index(phases) + 1]) / sum(costs))
+
+    def _carry_out(self, trials: Sequence[Trial], phases: int | None) -> None:
+        """Bring the runs of trials so far."""
+        owners: dict[str, Trial] = {}
+        jobs = []
+        for trial in trials:
+            label = f"{self.design.method} trial {trial.number}"
+            for config in self._configs(trial.values, self.design.tuning_seeds):
+                if not self.ledger.settled(config.hash, self.trials_folder, phases):
+                    owners[config.hash] = trial
+                    jobs.append(Job(config, self.trials_folder, phases, keep=False, label=label))
+        for job, outcome in self.crew.carry_out(jobs, self._late):
+            trial = owners[job.config.hash]
+            self.ledger.take(job, outcome)
+            if isinstance(outcome, Failure):
+                trial.reason = outcome.reason
+            if trial.reason or None not in self.ledger.runs(trial.hashes, phases):
+                self._describe(trial, phases)
+            self._save()
+
+    def _describe(self, trial: Trial, phases: int | None) -> None:
+        """Write down how a trial did after so many phases."""
+        runs = self.ledger.runs(trial.hashes, phases)
+        trial.final, trial.seconds = score(runs, phases), self.ledger.seconds(trial.hashes)
+        good = [run for run in runs if run is not None]
+        if trial.final is not None:
+            trial.during = fmean(run.during(phases) for run in good)
+            trial.phases = phases or good[0].phases
+            trial.status, trial.reason = "finished" if phases is None else "going on", ""
+            return
+        trial.reason = self.ledger.failure(trial.hashes) or trial.reason or OUT_OF_TIME
+        trial.status = "waiting" if trial.reason == OUT_OF_TIME else "failed"
+
+    def _rank(self) -> None:
+        """Give finished trials their ranks."""
+        finished = [trial for trial in self.search.trials if trial.status == "finished"]
+        for trial in self.search.trials:
+            trial.rank = None
+        for rank, number in enumerate(ranking([self.ledger.runs(t.hashes, None) for t in finished]), 1):
+            finished[number].rank = rank
+        self._save()
+
+    def _late(self) -> bool:
+        """Whether the time is up, but for what the reporting seeds will take."""
+        if self.budget.hours is None:
+            return False
+        times = [seen.seconds for seen in self.search.seen.values() if seen.whole]
+        rounds = math.ceil(self.budget.seeds / max(self.crew.engine.slots, 1))
+        reserve = fmean(times) * rounds if times else 0.0
+        return time.monotonic() - self.begun > self.share * (3600 * self.budget.hours - reserve)
+
+    # -- choosing ----------------------------------------------------------------------------------------
+
+    def _choose(self) -> None:
+        """The paper's rule, by validation."""
+        ranked, search = self.search.ranked, self.search
+        if not ranked:
+            reasons = [trial.reason for trial in search.trials if trial.reason]
+            raise PerdureError(
+                f"No trial of {self.design.method} was finished, so nothing is chosen; the first was "
+                f"not, since: {reasons[0].rstrip('.')}."
+            )
+        if not search.seeds:
+            search.chosen = ranked[0].number
+            return
+        confirmed: dict[int, Runs] = {}
+        for trial in ranked[:CANDIDATES]:
+            confirmed[trial.number] = self._confirm(trial)
+            first = search.candidates[0]
+            if first.robust:
+                break
+        search.chosen = best_of(confirmed) or ranked[0].number
+        self._note()
+
+    def _confirm(self, trial: Trial) -> Runs:
+        """Run a trial's setting with the reporting seeds."""
+        search = self.search
+        configs = self._configs(trial.values, search.seeds)
+        hashes = [config.hash for config in configs]
+        jobs = [
+            Job(
+                config, self.runs, label=f"{self.design.method} seed {config.seed}", again=self._older(config)
+            )
+            for config in configs
+            if not self.ledger.settled(config.hash, self.runs, None)
+        ]
+        reasons = [self.ledger.failure(hashes)]
+        for job, outcome in self.crew.carry_out(jobs):
+            self.ledger.take(job, outcome)
+            if isinstance(outcome, Failure):
+                reasons.append(f"seed {job.config.seed}: {outcome.reason}")
+            self._save()
+        runs = self.ledger.runs(hashes, None)
+        assert trial.final is not None
+        kept = robust(trial.final, runs, self.design.margin)
+        search.candidates.append(
+            Candidate(trial.number, hashes, score(runs), kept, "; ".join(filter(None, reasons)))
+        )
+        self._save()
+        return runs
+
+    def _older(self, config: Config) -> bool:
+        """Whether there is a record of an earlier version, without a validation matrix."""
+        record = RunFolder(self.runs, config.hash).record()
+        return record is not None and not record.validation
+
+    def _note(self) -> None:
+        """Write into each record that uses the chosen values where they come from."""
+        search = self.search
+        for candidate in search.candidates:
+            for name in candidate.hashes if candidate.trial == search.chosen else ():
+                folder = RunFolder(self.runs, name)
+                record = folder.record()
+                if record is not None:
+                    folder.note_search(record, search.id, search.note)
+
+    def _save(self, *, now: bool = False) -> None:
+        self.search.seconds = time.monotonic() - self.begun
+        self.changed(self.search)
+        if now or time.monotonic() - self.saved > SAVE_EVERY:
+            self.search.save(self.runs)
+            self.saved = time.monotonic()

@@ -1,0 +1,150 @@
+"""What a worker does: carry out one order, given and answered as plain JSON data.
+
+Nothing is raised across the border: what went wrong is an answer too, since not every engine keeps the type
+of an error. A worker that sees the driver's mailbox shares its folder and writes there; another one keeps
+checkpoints in a folder of its own, and its record travels back in the answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from perdure.config import Config, from_json
+from perdure.errors import Busy, Interrupted, PerdureError, Refused, out_of_memory
+from perdure.experiment import RunResult, run, run_part
+from perdure.fingerprint import check
+from perdure.learning.engine import Progress, RunOptions
+from perdure.mailbox import Building, Mailbox, News
+from perdure.registry import load_plugin
+
+Order = Mapping[str, Any]
+"""What a worker is told, as plain JSON data."""
+
+LOOK = 0.2
+"""Seconds between looks at the mailbox."""
+CONTINUES = "the same command continues where it was."
+PRIVATE = "PERDURE_WORKER"
+"""The environment variable that names the folder of a worker that does not share the driver's."""
+
+
+def work(order: Order) -> dict[str, Any]:
+    """Carry out an order; the answer is a run's record, the validation of a part of it, or a fault."""
+    try:
+        return _work(order)
+    except Exception as error:
+        return {"fault": _kind(error), "reason": str(error) if _kind(error) != "unexpected" else repr(error)}
+
+
+def _kind(error: Exception) -> str:
+    """What a driver should make of an error: see `perdure.search.crew`."""
+    if isinstance(error, Refused | Busy | Interrupted):
+        return {Refused: "refused", Busy: "busy", Interrupted: "stopped"}[type(error)]
+    cause = error.__cause__
+    if isinstance(cause, OSError) or (cause is not None and out_of_memory(cause)):
+        return "circumstances"  # a full disk, too little memory: elsewhere or later it may go well
+    return "failed" if isinstance(error, PerdureError) else "unexpected"
+
+
+def _work(order: Order) -> dict[str, Any]:
+    for plugin in order["plugins"]:
+        if Path(plugin).is_file():  # if not, the check names it
+            load_plugin(plugin)
+    check(order["fingerprint"])
+    mailbox = Mailbox(Path(order["mailbox"]))
+    shared = mailbox.folder.is_dir()
+    if shared and mailbox.stopped():
+        raise Interrupted(f"Stopped; {CONTINUES}")
+    options = RunOptions(
+        stop=mailbox.stopped if shared else lambda: False,
+        save_every=order["save_every"],
+        device=order["device"],
+        threads=order["threads"],
+        keep=order.get("keep", True),
+    )
+    tell = _teller(mailbox, order["number"]) if shared else _silent
+    runs = Path(order["runs"]) if shared else _private_folder(order["runs"])
+    config, phases = from_json(order["config"]), order.get("phases")
+    if phases is not None:
+        begun = time.monotonic()
+        rows = run_part(config, phases, runs, _told(options, tell))
+        return {"validation": rows, "seconds": time.monotonic() - begun}
+    result = watched_run(config, runs, order["force"], options, tell)
+    return {
+        "record": result.record.json,
+        "folder": str(Path(order["runs"]) / config.hash),
+        "found": result.found,
+        "warnings": result.warnings,
+    }
+
+
+def watched_run(
+    config: Config, runs: Path, force: bool, options: RunOptions, tell: Callable[[News], None]
+) -> RunResult:
+    """One run in this process, all of whose news are told."""
+    result = run(config, runs, _told(options, tell), force=force)
+    for warning in result.warnings:
+        tell(warning)
+    tell(result)
+    return result
+
+
+def _told(options: RunOptions, tell: Callable[[News], None]) -> RunOptions:
+    def building(what: str, done: int, total: int) -> None:
+        tell(Building(what, done, total))
+
+    return replace(options, watch=tell, tell=tell, building=building)
+
+
+def _silent(news: News) -> None:
+    """Nobody would hear it."""
+
+
+def _teller(mailbox: Mailbox, number: int) -> Callable[[News], None]:
+    """What puts a run's news into the mailbox, ends of phases always, others now and then."""
+    spoke = 0.0
+
+    def tell(news: News) -> None:
+        nonlocal spoke
+        if isinstance(news, RunResult):
+            return  # it goes the way of results
+        if isinstance(news, str) or (isinstance(news, Progress) and news.accuracy is not None):
+            mailbox.put(number, news)
+        elif time.monotonic() - spoke > LOOK:
+            spoke = time.monotonic()
+            mailbox.put(number, news)
+
+    return tell
+
+
+def _private_folder(runs: str) -> Path:
+    """Where this worker keeps what belongs to a folder that it cannot see."""
+    place = Path(os.environ.get(PRIVATE) or Path.home() / ".cache" / "perdure" / "worker")
+    return place / hashlib.sha256(runs.encode()).hexdigest()[:12]
+
+
+def local_work(order: Order) -> dict[str, Any]:
+    """In a worker of the local pool: `work`, saved first where the process is to be ended.
+
+    A pool whose worker died ends the others with SIGTERM, which takes effect once the run has saved itself.
+    """
+    seen = False
+
+    def receive(*_: object) -> None:
+        nonlocal seen
+        seen = True
+        Mailbox(Path(order["mailbox"])).stop()
+
+    before = signal.signal(signal.SIGTERM, receive)
+    try:
+        return work(order)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        if seen:
+            os.kill(os.getpid(), signal.SIGTERM)
