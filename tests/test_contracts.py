@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 import perdure.testing
 from helpers import CELLS, EVERY
-from perdure.hooks import Term
 from perdure.methods import COMBINATIONS
-from perdure.networks.cells.elman import Elman
-from perdure.networks.cells.matrix_cell import MatrixCell
-from perdure.networks.tape import AffineMap
-from perdure.penalties.online_ewc import OnlineEWCTerm
 from perdure.registry import methods
 
 

@@ -30,7 +30,7 @@ METHODS = ("online-ewc", "masking+si", "hnet", "rtf")
 
 
 def check_cell(cell: str, **values: Any) -> None:
-    """All promises that a cell makes: numerics in double precision, then runs that are stopped and resumed."""
+    """All promises that a cell makes: numerics in double precision, and runs that are resumed."""
     made = chosen("cells", cell)
     assert isinstance(made, Cell)
     check_names(made)
