@@ -650,7 +650,7 @@ def test_test_words_do_not_change_training(own_data, tmp_path):
         assert np.array_equal(one, two)
 
 
-def test_what_was_built_is_kept_and_made_anew_when_files_change(own_data, tmp_path, monkeypatch):
+def test_what_was_built_is_kept_and_made_again_when_files_change(own_data, tmp_path, monkeypatch):
     calls = []
     monkeypatch.setattr(pos, "learn_lexicon", lambda *a: calls.append(1) or learn_lexicon(*a))
     said = []
