@@ -9,12 +9,8 @@ help:
 	@echo "make demo    set up, run Table 1 of the paper with one seed, write a report (13 minutes on 2 cores)"
 	@echo "make test    set up, check style and types, run all tests"
 	@echo "make bench   set up, measure speed as ratios (one thread, a quiet machine)"
-<<<<<<< HEAD
-	@echo "make results set up, create docs/report.html again: Table 1 with five seeds, six items with one (two hours)"
-=======
 	@echo "make peers   the same tasks through Perdure and avalanche-lib, where that is installed (PEERS=its Python)"
-	@echo "make results set up, make docs/report.html anew: Table 1 with five seeds, six items with one (two hours)"
->>>>>>> peers
+	@echo "make results set up, create docs/report.html again: Table 1 with five seeds, six items with one (two hours)"
 	@echo "make strokes MNIST=DIR   set up, make the pen strokes from MNIST's files and compare them with ours"
 	@echo "make clean   remove the virtual environment and caches (records in runs/ stay)"
 
