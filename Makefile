@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: help demo test check browser bench results strokes clean
+.PHONY: help demo test check browser bench peers results strokes clean
 
 help:
 	@echo "make demo    set up, run Table 1 of the paper with one seed, write a report (13 minutes on 2 cores)"
 	@echo "make test    set up, check style and types, run all tests"
 	@echo "make bench   set up, measure speed as ratios (one thread, a quiet machine)"
+	@echo "make peers   the same tasks through Perdure and avalanche-lib, where that is installed (PEERS=its Python)"
 	@echo "make results set up, create docs/report.html again: Table 1 with five seeds, six items with one (two hours)"
 	@echo "make strokes MNIST=DIR   set up, make the pen strokes from MNIST's files and compare them with ours"
 	@echo "make clean   remove the virtual environment and caches (records in runs/ stay)"
@@ -40,6 +41,11 @@ browser:
 
 bench: $(VENV)/ready
 	$(BIN)/python -m performance
+
+# With the Python that has avalanche-lib, which need not be ours: make peers PEERS=/path/to/python
+PEERS ?= $(BIN)/python
+peers: $(VENV)/ready
+	PYTHONPATH=src $(PEERS) -m performance.peers
 
 results: $(VENV)/ready
 	$(BIN)/perdure reproduce table-1 supervised --scale laptop --seeds 5

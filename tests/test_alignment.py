@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from helpers import TARGETS, sequences
+from helpers import EVERY, TARGETS, sequences
 from perdure.alignment import aligned
 from perdure.benchmarks.sources import cache
 from perdure.benchmarks.task import Sequences
@@ -27,7 +27,7 @@ from perdure.rehearsal.samples import store, unstore
 from perdure.targets.label import Label
 from perdure.targets.tags import Tags
 from perdure.targets.target import Target
-from resuming import EVERY, smallest
+from perdure.testing import small
 
 
 def elsewhere(tensor: Tensor) -> Tensor:
@@ -166,7 +166,7 @@ CHECKPOINTS += [("fine-tuning", {"training.patience": 1, "training.validate_ever
 @pytest.mark.parametrize(("method", "values"), CHECKPOINTS, ids=lambda part: str(part))
 def test_checkpoints(method, values):
     """The learner's state, the optimiser's, the best weights so far, the state of penalties and rehearsal."""
-    config = smallest(method, 2, **values)
+    config = small(method, **({"benchmark.tasks": 2} | values))
     tasks, learner = assemble(config)
     folder = Elsewhere()
     again = 0

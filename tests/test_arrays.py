@@ -429,7 +429,7 @@ def test_a_config_is_known_by_the_content_of_its_files(tmp_path):
         ([{"test": (np.zeros((4, 3, 1)), [0, 1, 0, 1])}], "no training sequences"),
         ([(np.full((9, 3, 1), np.nan), np.arange(9) % 2)], r"x\[0, 0\]: feature 0 is NaN"),
         ([(np.zeros((9, 3, 1)), np.arange(9) % 2), (np.zeros((9, 3, 2)), np.arange(9) % 2)], "2 features"),
-        ([(np.zeros((9, 3, 1)), np.zeros(9, int))], "the class '0' only"),
+        ([(np.zeros((9, 3, 1)), np.zeros(9, int))], "only the class '0'"),
         ([], "no tasks"),
     ],
 )

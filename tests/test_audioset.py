@@ -206,7 +206,7 @@ def broken_records():
 def broken_messages():
     fine = example("a", [1], FRAMES)
     short = FRAMES.tolist()[:2]
-    yield "frame", example("a", [1], [*short, [0] * 127]), "frame 3 has 127 bytes, but 128 are needed"
+    yield "frame", example("a", [1], [*short, [0] * 127]), "frame 3 has 127 bytes, but must have 128"
     yield "no video", example("a", [1], FRAMES, video_id=None), "no 'video_id'"
     yield "no labels", example("a", [1], FRAMES, labels=None), "no 'labels'"
     yield "no frames", field(1, entry("video_id", b"") + entry("labels", b"")), "no 'audio_embedding'"
@@ -217,7 +217,7 @@ def broken_messages():
     yield "times", example("a", [1], FRAMES, start_time_seconds=float_feature(1, 2)), "has 2 numbers"
     yield "floats", example("a", [1], FRAMES, start_time_seconds=field(2, field(1, bytes(3)))), "floats"
     yield "context wire", field(1, varint(3), 0) + fine, "'context' has wire type 0"
-    yield "entry wire", field(1, field(1, field(1, varint(3), 0))) + fine, "wire type 0, 2 is needed"
+    yield "entry wire", field(1, field(1, field(1, varint(3), 0))) + fine, "wire type 0, but must have 2"
     yield "group", varint(9 << 3 | 3) + fine, "wire type 3, which is not supported"
     yield "overrun", fine + varint(3 << 3 | 2) + varint(100) + b"x", "100 bytes does not fit in the 1"
     yield "cut number", fine + b"\xff", "cut off"
@@ -337,12 +337,12 @@ def test_the_real_ontology_has_189_classes():
         ("ontology.json", b"[3]", "class 1: 'id'"),
         ("ontology.json", b"\xff\xfe", "not UTF-8 text"),
         ("class_labels_indices.csv", b"index,name\n0,a\n", "must start with the columns"),
-        ("class_labels_indices.csv", b"index,mid,display_name\n0,a\n", "line 2: a number, a key"),
+        ("class_labels_indices.csv", b"index,mid,display_name\n0,a\n", "line 2: expected a number, a key"),
         ("class_labels_indices.csv", b"index,mid,display_name\nx,a,b\n", "line 2"),
-        ("class_labels_indices.csv", b"index,mid,display_name\n1,a,b\n1,c,d\n", "line 3: .* repeat"),
+        ("class_labels_indices.csv", b"index,mid,display_name\n1,a,b\n1,c,d\n", "line 3: .* appears twice"),
         ("class_labels_indices.csv", b"index,mid,display_name\n", "lists no classes"),
         ("class_labels_indices.csv", b"index,mid,display_name\n1,\xff,b\n", "not UTF-8"),
-        ("confidence_data.csv", b"Music\n", "line 1: a name, a tab"),
+        ("confidence_data.csv", b"Music\n", "line 1: expected a name, a tab"),
         ("confidence_data.csv", b"Music\t90%\nSpeech\t9x%\n", "line 2: the quality of 'Speech'"),
         ("confidence_data.csv", b"Music\t900%\n", "percentage"),
         ("confidence_data.csv", b"Music\t90\n", "percentage"),

@@ -149,7 +149,7 @@ def test_help_needs_no_torch():
         (["run", "permuted-copy"], "needs a BENCHMARK and a METHOD"),
         (["run", "permuted-copi", "si"], "did you mean 'permuted-copy'"),
         (["run", "permuted-copy", "fine-tunning"], "did you mean 'fine-tuning'"),
-        (["run", "permuted-copy", "si", "more"], "'more' follows"),
+        (["run", "permuted-copy", "si", "more"], "a third, 'more'"),
         (["run", "permuted-copy", "si", "--trainin.iterations", "5"], "did you mean '--training.iterations'"),
         (["run", "permuted-copy", "si", "--sed", "5"], "did you mean '--seed'"),
         (["run", "permuted-copy", "si", "--training.iterations"], "needs a value"),

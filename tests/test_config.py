@@ -201,7 +201,7 @@ def test_every_piece_explains_itself(kind):
         ({"network.cell.forget_offset": 2}, "Unknown option 'network.cell.forget_offset'"),
         ({"training.learning_rate": "fast"}, "training.learning_rate"),
         ({"training.learning_rate": "nan"}, "training.learning_rate"),
-        ({"training.optimiser": "Muon"}, "offered are Adam"),
+        ({"training.optimiser": "Muon"}, "available are Adam"),
         ({"training.iteration": 5}, "did you mean 'training.iterations'"),
         ({"penalties.si.strength": 5}, "Unknown option"),
     ],

@@ -191,15 +191,18 @@ CASES = {
         text(GOOD + "".join(f"t,test,1,{n},zebra\n" for n in range(3))),
         ["row 38", "'zebra' does not occur", "a, b"],
     ),
-    "one class only": (text(GOOD.replace(",b\n", ",a\n")), ["task.csv'", "class 'a' only", "at least two"]),
+    "one class only": (
+        text(GOOD.replace(",b\n", ",a\n")),
+        ["task.csv'", "only the class 'a'", "at least two"],
+    ),
     "no training split": (text(GOOD.replace("train,", "test,")), ["task.csv'", "no training sequences"]),
     "too few to split": (
         text("sequence,f,label\n1,0,a\n2,1,b\n3,0,a\n"),
-        ["3 sequences", "too few", "val and test"],
+        ["3 training sequences", "too few", "val and test"],
     ),
     "an endless label": (line(9, f"train2,train,1,1,{'a' * 600}"), ["row 9", "600 characters", "500"]),
     "an endless cell": (line(9, f"train2,train,1,1,{'a' * 200_000}"), ["task.csv', row 9", "csv"]),
-    "a split twice": (within("one", text(GOOD, "train.csv")), ["train.csv'", "column 'split' too"]),
+    "a split twice": (within("one", text(GOOD, "train.csv")), ["train.csv'", "column 'split'; use only one"]),
     # npz: the archive
     "not a zip": (text("hello", "task.npz"), ["task.npz'", "npz"]),
     "an empty npz": (text("", "task.npz"), ["task.npz'", "npz"]),
@@ -241,7 +244,7 @@ CASES = {
     "no x": (arrays(x=None), ["lacks the array 'x'", "it has y"]),
     "no y": (arrays(y=None), ["lacks the array 'y'"]),
     "a misspelt array": (arrays(length=np.full(20, 3)), ["did you mean 'lengths'"]),
-    "some arrays with a split": (arrays(x_test=np.zeros((3, 4, 2))), ["'x' beside", "_test"]),
+    "some arrays with a split": (arrays(x_test=np.zeros((3, 4, 2))), ["'x' as well as", "_test"]),
     "a split without targets": (
         arrays(
             x=None, y=None, x_train=np.zeros((9, 4, 2)), y_train=np.arange(9) % 2, x_test=np.zeros((3, 4, 2))
@@ -264,13 +267,13 @@ CASES = {
     "float64 beyond float32": (arrays(x=nan_at(7, 2, 1, value=1e200)), ["x[7, 2]", "too large for 32 bits"]),
     "NaN in flat rows": (arrays(**flat | {"x": nan_at().reshape(-1, 2)[:60] * np.nan}), ["x[0]", "NaN"]),
     "lengths that do not sum up": (arrays(**flat | {"lengths": np.full(20, 2)}), ["add up to 40", "60 rows"]),
-    "a negative length": (arrays(lengths=np.r_[-1, np.full(19, 3)]), ["lengths [0] is -1", "from 1 to 4"]),
+    "a negative length": (arrays(lengths=np.r_[-1, np.full(19, 3)]), ["lengths [0] is -1", "1 to 4 steps"]),
     "a length of zero": (arrays(**flat | {"lengths": np.r_[0, 6, np.full(18, 3)]}), ["lengths [0] is 0"]),
     "a length beyond the array": (arrays(lengths=np.r_[np.full(19, 3), 5]), ["lengths [19] is 5", "1 to 4"]),
-    "lengths that are floats": (arrays(lengths=np.full(20, 3.0)), ["lengths is float64", "whole numbers"]),
+    "lengths that are floats": (arrays(lengths=np.full(20, 3.0)), ["lengths is float64", "integers"]),
     "lengths for others": (arrays(lengths=np.full(19, 3)), ["19 entries for 20 sequences"]),
     "floats for classes": (arrays(y=np.arange(20) % 2 * 1.0), ["y is of type float64", "y.astype(int)"]),
-    "bytes for classes": (arrays(y=np.array([b"a", b"b"] * 10)), ["y is of type |S1", "texts"]),
+    "bytes for classes": (arrays(y=np.array([b"a", b"b"] * 10)), ["y is of type |S1", "strings"]),
     "too few targets": (arrays(y=np.arange(19) % 2), ["y has shape (19,)", "[20]"]),
     "tags of other steps": (
         arrays(y=np.zeros((20, 3), int)),
@@ -299,7 +302,7 @@ CASES = {
         ["x_test[1, 1]", "'5' does not"],
     ),
     "no tag at all": (arrays(y=np.full((20, 4), -1)), ["no class at all"]),
-    "one class in an array": (arrays(y=np.full(20, 3)), ["class '3' only", "at least two"]),
+    "one class in an array": (arrays(y=np.full(20, 3)), ["only the class '3'", "at least two"]),
     "bits beyond one": (arrays(y=bits + 2), ["bits 0 and 1"]),
     "a pattern that does not fit": (arrays(y=np.zeros((20, 5, 3), int)), ["5 steps", "only 4"]),
     "classes twice": (arrays(classes=np.array([0, 1, 1])), ["distinct integers"]),

@@ -103,7 +103,7 @@ SOUNDS = {
     "an ontology that nests": (audioset(ontology="[" * 100_000), ["ontology.json'", "JSON"]),
     "labels without header": (audioset(labels=LABELS.partition("\n")[2]), ["class_labels", "columns index"]),
     "a label that is no number": (audioset(labels=LABELS + "x,/m/9,what\n"), ["class_labels", "line 5"]),
-    "a label twice": (audioset(labels=LABELS + "0,/m/9,what\n"), ["class_labels", "line 5", "repeat"]),
+    "a label twice": (audioset(labels=LABELS + "0,/m/9,what\n"), ["class_labels", "line 5", "appears twice"]),
     "labels that are not UTF-8": (audioset(labels=LABELS.encode() + b"\xff"), ["class_labels", "UTF-8"]),
     "a quality beyond reason": (
         audioset(quality="sound 0\t800%\n"),
@@ -241,11 +241,15 @@ TREEBANKS = {
     ),
     "no tag": ("xx-ud-train.conllu", WORDS.replace("NOUN", "_"), ["line 2", "'_' is not a universal tag"]),
     "too few columns": ("xx-ud-train.conllu", "1\tone\tNUM\n", ["line 1", "10 columns", "found 3"]),
-    "a word left out": ("xx-ud-train.conllu", WORDS.replace("2\tdog", "3\tdog"), ["line 2", "word 2 should"]),
+    "a word left out": (
+        "xx-ud-train.conllu",
+        WORDS.replace("2\tdog", "3\tdog"),
+        ["line 2", "where word 2 was expected"],
+    ),
     "a number that is none": (
         "xx-ud-train.conllu",
         WORDS.replace("2\tdog", "b\tdog"),
-        ["line 2", "'b' is no ID"],
+        ["line 2", "'b' is not an ID"],
     ),
     "an empty word": ("xx-ud-train.conllu", WORDS.replace("2\tdog", "2\t "), ["line 2", "word is empty"]),
     "a comment within": (
@@ -269,7 +273,7 @@ WORD_VECTORS = {
     "too few numbers": ("text", "xx.vec", VECTORS.replace("1 2\n", "1\n"), ["line 2", "3 numbers"]),
     "a word for a number": ("text", "xx.vec", VECTORS.replace("0.5", "many"), ["line 2", "many"]),
     "NaN": ("text", "xx.vec", VECTORS.replace("0.5", "nan"), ["line 2", "finite"]),
-    "fewer words than promised": ("text", "xx.vec", VECTORS.replace("2 3", "9 3"), ["promises 9", "has 2"]),
+    "fewer words than promised": ("text", "xx.vec", VECTORS.replace("2 3", "9 3"), ["declares 9", "has 2"]),
     "an empty file": ("text", "xx.vec", "", ["has no vectors"]),
     "not UTF-8": ("text", "xx.vec", VECTORS.encode().replace(b"dog", b"d\xf6g"), ["line 3", "UTF-8"]),
     "a cut gzip file": ("text", "xx.vec.gz", gzip.compress(VECTORS.encode())[:-12], ["cannot be read"]),

@@ -74,7 +74,7 @@ def test_imports_go_downwards():
 def test_only_who_makes_data_names_a_target():
     """Everyone else asks the target that the data have."""
     named = {f"perdure.targets.{name}" for name in all_targets()}
-    makers = {ROOT / "targets", ROOT / "benchmarks"}
+    makers = {ROOT / "targets", ROOT / "benchmarks", ROOT / "testing"}
     for path in ROOT.rglob("*.py"):
         if path != ROOT / "__init__.py" and not makers & set(path.parents):
             assert not imports(path) & named, path

@@ -290,7 +290,7 @@ def test_the_environment_chooses(monkeypatch):
     monkeypatch.setenv(VARIABLE, "python")
     assert sweeps_for("lstm", tensor) is None
     assert linear(torch.ones(1, 1), torch.ones(1, 1), None) is None
-    assert describe() == f"python (asked for by {VARIABLE})"
+    assert describe() == f"python (requested by {VARIABLE})"
     monkeypatch.setenv(VARIABLE, "avx")
     with pytest.raises(PerdureError, match="did you mean 'avx2'"):
         describe()

@@ -126,8 +126,8 @@ def test_tagged_words():
         ([row(1, "a", "DET"), row(3, "b", "NOUN")], 2, "word 3 appears where word 2 was expected"),
         ([row(1, "a", "DET"), row(1, "b", "NOUN")], 2, "word 1 appears where word 2 was expected"),
         (["", row(2, "a", "DET")], 2, "word 2 appears where word 1 was expected"),
-        ([row("x", "a", "DET")], 1, "'x' is no ID"),
-        ([row("01", "a", "DET")], 1, "'01' is no ID"),
+        ([row("x", "a", "DET")], 1, "'x' is not an ID"),
+        ([row("01", "a", "DET")], 1, "'01' is not an ID"),
         ([row("2-3", "a", "_")], 1, "2-3 must begin at the next word, 1"),
         ([row(1, "a", "DET"), row("2-1", "b", "_")], 2, "2-1 must begin"),
         ([row(1, "a", "NOM")], 1, "'NOM' is not a universal tag; the tags are ADJ"),
@@ -257,12 +257,12 @@ def test_odd_lines_of_text_vectors(tmp_path):
     ("content", "message"),
     [
         (b"a 1 2\nb 1\n", "line 2: expected a word and 2 numbers"),
-        (b"a 1 2\n\n", "line 2: a word and 2 numbers"),
-        (b"a\n", "line 1: a word and 0 numbers"),
+        (b"a 1 2\n\n", "line 2: expected a word and 2 numbers"),
+        (b"a\n", "line 1: expected a word and 0 numbers"),
         (b"a 1 x\n", "line 1: could not convert string to float: .*x"),
         (b"a 1 nan\n", "line 1: the numbers of a vector must be finite"),
         (b"a 1 2\nb\xff 1 2\n", "line 2 is not UTF-8"),
-        (b"3 2\na 1 2\n", "promises 3 words but has 1"),
+        (b"3 2\na 1 2\n", "declares 3 words but has 1"),
         (b"", "has no vectors"),
         (b"a 1 2\n" + b"9" * 2**21, "line 2 is longer than"),
     ],
@@ -335,7 +335,7 @@ class Malicious:
 
 def refused(path, content):
     path.write_bytes(content)
-    with pytest.raises(PerdureError, match=r"polyglot-xx\.pkl' (is refused|cannot be read)") as caught:
+    with pytest.raises(PerdureError, match=r"polyglot-xx\.pkl' (is rejected|cannot be read)") as caught:
         read_polyglot(path)
     assert "\n" not in str(caught.value)
     return str(caught.value)
@@ -650,7 +650,7 @@ def test_test_words_do_not_change_training(own_data, tmp_path):
         assert np.array_equal(one, two)
 
 
-def test_what_was_built_is_kept_and_made_anew_when_files_change(own_data, tmp_path, monkeypatch):
+def test_what_was_built_is_kept_and_made_again_when_files_change(own_data, tmp_path, monkeypatch):
     calls = []
     monkeypatch.setattr(pos, "learn_lexicon", lambda *a: calls.append(1) or learn_lexicon(*a))
     said = []

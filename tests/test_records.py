@@ -45,6 +45,14 @@ def test_rows_have_results_and_every_option(runs):
         assert not any(isinstance(value, dict) for value in row.values())
 
 
+def test_a_cell_with_options_of_its_own_is_a_name_and_its_options(tmp_path):
+    chosen = {"network.cell": "lstm", "network.cell.forget_offset": 2.0, "training.iterations": 1}
+    perdure.run(perdure.build("permuted-copy", "si", scale="smoke", **(SMALL | chosen)), tmp_path)
+    (row,) = perdure.records(tmp_path).rows()
+    assert (row["network.cell"], row["network.cell.forget_offset"]) == ("lstm", 2.0)
+    assert not {"weights.name", "network.cell.name"} & set(row)
+
+
 def test_frames_need_pandas_and_say_so(runs, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(PerdureError, match=r"pip install 'perdure\[frames\]'"):

@@ -38,7 +38,11 @@ def test_forgetting_of_one_task_is_none():
 CHOICES = [
     ("laptop", {}),
     ("smoke", {"training.iterations": 123, "training.learning_rate": 1.5e-05, "training.patience": 7}),
-    ("laptop", {"network.hidden": (64, 32), "network.cell": "lstm", "network.after": (), "benchmark.i": 7}),
+    (
+        "laptop",
+        {"network.hidden": (64, 32), "network.cell": "lstm", "network.output_layers": (), "benchmark.i": 7},
+    ),
+    ("laptop", {"network.cell": "lstm", "network.cell.forget_offset": 2.0}),
     ("paper", {"network.task_identity": True, "training.clip": None}),  # chooses a variant of online-ewc
 ]
 

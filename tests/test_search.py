@@ -31,7 +31,7 @@ from perdure.search.state import FILE, find_search, place
 from perdure.search.study import Budget
 from perdure.search.tuning import tune
 from perdure.storage.store import RunFolder, all_records
-from perdure.testing import SMALL
+from perdure.testing.methods import SMALL
 from search_samples import SPACE, TASKS, Lost, Pretend, quality, study
 
 

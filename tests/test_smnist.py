@@ -10,6 +10,7 @@ from perdure.benchmarks.sources.strokes_file import SHIPPED, Strokes, shipped
 from perdure.benchmarks.task import check_tasks
 from perdure.config import build
 from perdure.errors import PerdureError
+from perdure.networks.cells.lstm import LSTM
 from perdure.options import validated
 
 
@@ -264,7 +265,7 @@ SPLIT_CALLS = [
     ("rtf", {}, (128, 5000, 1e-3, None, 10, 10, 1, 32)),
     ("hnet+r", {}, (64, 5000, 1e-3, None, 10, 0.1, 0.1, 16, 0.1)),
 ]
-DENSE = {"rehearsal.before": "256", "rehearsal.after": "256"}
+DENSE = {"rehearsal.input_layers": "256", "rehearsal.output_layers": "256"}
 STAR_CALLS = [
     ("rtf", DENSE, (128, 10000, 1e-4, None, 10, 1, 0.1, 16)),
     ("hnet+r", DENSE, (64, 10000, 1e-3, None, 10, 1, 0.1, 16, 100)),
@@ -283,7 +284,7 @@ def own_values(config):
         found += [rehearsal.size, rehearsal.strength]
     if config.method in ("rtf", "hnet+r"):
         found += [rehearsal.distillation, rehearsal.reconstruction, rehearsal.prior, rehearsal.latent]
-        assert (rehearsal.likelihood, rehearsal.cell) == ("gaussian", "lstm")
+        assert (rehearsal.likelihood, rehearsal.cell) == ("gaussian", LSTM())
         assert rehearsal.hidden == (256,)
     if config.method == "hnet+r":
         found.append(rehearsal.beta)
@@ -296,7 +297,7 @@ def check_call(method, given, expected):
     training = config.training
     found = (training.batch_size, training.iterations, training.learning_rate, training.clip)
     assert (*found, *own_values(config)) == expected
-    assert (config.network.cell, config.network.hidden) == ("lstm", (256,))
+    assert (config.network.cell, config.network.hidden) == (LSTM(), (256,))
     assert config.penalties["orthogonal"].strength == 0
     return config
 

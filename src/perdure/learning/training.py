@@ -27,7 +27,7 @@ class Training(Options):
     weight_decay: Strength = 0.0
     """The optimiser's weight decay."""
     clip: PositiveFloat | None = None
-    """Maximum norm of the gradient; a longer one is scaled down. Default: no clipping."""
+    """Maximum norm of the gradient; a longer one is scaled down; none: no clipping."""
     warm_up: NonNegativeInt = 0
     """Iterations over which the learning rate rises to its value, at the start of each task."""
     decay: Annotated[float, Field(gt=0, le=1)] = 1.0

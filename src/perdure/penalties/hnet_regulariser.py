@@ -31,7 +31,7 @@ class HnetRegulariser(Annealed, Penalty):
     strength: Strength = 10.0
     """beta of the penalty."""
     sample: PositiveInt | None = None
-    """Number of old tasks drawn for each step (C in the paper); default: all."""
+    """Number of old tasks drawn for each step (C in the paper); none: all."""
     targets: Literal["stored", "recomputed"] = "stored"
     """Store the targets of all old tasks, or compute them at each step from a snapshot of theta."""
     lookahead: bool = False

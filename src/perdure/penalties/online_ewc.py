@@ -30,7 +30,7 @@ class OnlineEWC(Penalty):
     estimator: Estimator = "empirical"
     """Fisher at the true targets (empirical), at sampled ones (sampled), or in expectation (exact)."""
     samples: PositiveInt | None = None
-    """Training samples for the Fisher; default: all."""
+    """Training samples for the Fisher; none: all."""
     heads: bool = True
     """Whether output heads are protected too."""
 

@@ -43,9 +43,14 @@ def option_values(config: Mapping[str, Any]) -> Values:
 
 
 def _prefixed(values: object, section: str) -> Values:
-    if not isinstance(values, Mapping):
-        return {}
-    return {f"{section}.{field}": value for field, value in values.items() if field != "name"}
+    flat: Values = {}
+    for field, value in values.items() if isinstance(values, Mapping) else ():
+        name = f"{section}.{field}"
+        if isinstance(value, Mapping):  # a piece with options of its own, such as network.cell
+            flat |= {name: value.get("name"), **_prefixed(value, name)}
+        elif field != "name":
+            flat[name] = value
+    return flat
 
 
 @lru_cache(maxsize=1024)

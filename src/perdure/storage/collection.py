@@ -73,9 +73,11 @@ def _row(record: Record) -> dict[str, Any]:
 
 
 def _options(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """{"training": {"clip": 1}} -> ("training.clip", 1), without the names of pieces."""
+    """{"training": {"clip": 1}} -> ("training.clip", 1); of names only those that an option has chosen."""
     for name, value in config.items():
         if isinstance(value, Mapping):
             yield from _options(value, f"{prefix}{name}.")
+        elif name == "name" and "." in prefix[:-1]:  # network.cell, if it has options of its own
+            yield prefix[:-1], value
         elif prefix and name != "name":
             yield prefix + name, value

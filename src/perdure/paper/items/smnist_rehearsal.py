@@ -8,7 +8,7 @@ from typing import Any
 from perdure.paper.comparison import ComparisonItem, row
 
 SPLIT: Mapping[str, Any] = {"benchmark.variant": "split"}
-WIDE = {**SPLIT, "rehearsal.before": (256,), "rehearsal.after": (256,)}
+WIDE = {**SPLIT, "rehearsal.input_layers": (256,), "rehearsal.output_layers": (256,)}
 """The starred variants: dense layers of 256 units before and after the decoder's LSTM."""
 
 
