@@ -46,7 +46,7 @@ def cluster(words: list[str]) -> int:
             threads_per_worker=1,
             host=HOST,
             scheduler_port=port,
-            dashboard_address=None,
+            dashboard_address=f"{HOST}:0",
             memory_limit=0,  # a run that is too large says so itself
         )
     except (OSError, RuntimeError) as error:

@@ -60,6 +60,7 @@ class Design:
     def id(self) -> str:
         """12 hexadecimal digits that stand for it."""
         told = {name: value for name, value in self.json.items() if name != "given"}
+        told["space"] = {name: value for name, value in told["space"].items() if name != "source"}
         text = json.dumps(told, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
