@@ -364,6 +364,7 @@ def test_a_real_search_in_this_process_and_in_two_others(tmp_path):
     known = {
         name: v for name, v in given.items() if name.split(".")[0] in ("benchmark", "network", "training")
     }
+    known["training.iterations"] = 6
     found = []
     for workers in (1, 2):
         begun = time.monotonic()
