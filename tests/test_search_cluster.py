@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 from distributed import LocalCluster
@@ -213,6 +214,45 @@ def test_a_scheduler_without_workers_ends_the_search(monkeypatch):
         pytest.raises(PerdureError, match=r"no worker at tcp://.*the same command continues"),
     ):
         opened(cluster=nobody.scheduler_address)
+
+
+def test_a_scheduler_that_is_restarted_goes_on(tmp_path, undisturbed):
+    """With scheduler and worker as threads of this process, on one port, twice."""
+    common = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
+    first = LocalCluster(protocol="tcp", scheduler_port=0, **common)
+    port = int(first.scheduler_address.rpartition(":")[2])
+    clusters = [first]
+
+    def changed(search):
+        if len(clusters) == 1 and sum(trial.status == "finished" for trial in search.trials) == 2:
+            first.close()
+            clusters.append(LocalCluster(protocol="tcp", scheduler_port=port, **common))
+
+    runs = tmp_path / "runs"
+    try:
+        with opened(cluster=first.scheduler_address) as engine:
+            crew = Crew(engine, place(runs, design().id))
+            search = Study(design(), runs, crew, Budget(trials=5, seeds=0), changed).run()
+    finally:
+        for each in clusters:
+            each.close()
+    assert len(clusters) == 2
+    assert [trial.final for trial in search.trials] == [trial.final for trial in undisturbed.trials[:5]]
+
+
+def test_a_local_process_that_is_killed_takes_no_other_with_it():
+    with opened(2) as engine:
+        assert engine.slots == 2
+        sleeper, other = engine.submit(time.sleep, 60), engine.submit(time.sleep, 3)
+        awaited(lambda: sleeper.running() and engine.pools[0]._processes)
+        for pid in list(engine.pools[0]._processes):
+            os.kill(pid, signal.SIGKILL)
+        with pytest.raises(BrokenProcessPool) as caught:
+            sleeper.result(timeout=PATIENCE)
+        assert engine.lost(caught.value)
+        assert not engine.lost(ValueError())
+        assert engine.submit(abs, -1).result(timeout=PATIENCE) == 1
+        assert other.result(timeout=PATIENCE) is None
 
 
 def test_the_same_search_as_jobs_of_submitit(tmp_path, undisturbed):

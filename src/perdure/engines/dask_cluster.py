@@ -4,58 +4,87 @@ from __future__ import annotations
 
 import logging
 import time
-from asyncio import CancelledError as AsyncCancelled
-from concurrent.futures import CancelledError
 from typing import Any
 
-from perdure.engines.engine import GRACE, Engine
+from perdure.engines.engine import GRACE, Polled
 from perdure.errors import PerdureError
 from perdure.worker import CONTINUES
 
 LOOK_EVERY = 1.0
 """Seconds between looks at how many workers there are."""
 CONNECTING = 10.0
-"""Seconds to reach the scheduler at first."""
+"""Seconds to reach the scheduler."""
+FETCHING = 30.0
+"""Seconds to fetch an answer."""
 
 
-class DaskCluster(Engine):
-    """Orders go to a scheduler, which gives them to its workers and, if one dies, to another."""
+class Gone(Exception):
+    """Whoever had the order is gone."""
+
+
+class DaskCluster(Polled):
+    """Orders go to a scheduler, which gives them to its workers and, if one dies, to another.
+
+    If the scheduler itself dies, orders count as lost; once it is there again, they are given out again.
+    """
 
     def __init__(self, address: str) -> None:
         """Connect."""
         try:
-            from distributed import Client
+            import distributed
         except ImportError:
             raise PerdureError("--cluster needs Dask: pip install 'perdure[cluster]'.") from None
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what happens, we say ourselves
+        for name in [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]:
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # what happens, we say ourselves
         self.address = address
+        self.connect = distributed.Client
         try:
-            self.client = Client(address, timeout=CONNECTING, set_as_default=False)
+            self.client = self._connected()
         except (OSError, TimeoutError, ValueError) as error:
             raise PerdureError(
                 f"No Dask scheduler answers at {address} ({type(error).__name__}); perdure cluster start "
                 f"starts one here."
             ) from None
-        self.executor = self.client.get_executor(pure=False)
         self.threads, self.looked, self.alone_since = 0, -LOOK_EVERY, time.monotonic()
+        super().__init__()
         self.await_workers()
+
+    def _connected(self) -> Any:
+        return self.connect(self.address, timeout=CONNECTING, set_as_default=False)
 
     @property
     def slots(self) -> int:
         """Twice as many orders as workers have threads, so that the next is at hand."""
         return max(2 * self.threads, 1)
 
-    def submit(self, function: Any, /, *arguments: Any, **named: Any) -> Any:
-        """To the scheduler; while it is away, the order waits for it or is cancelled."""
-        return self.executor.submit(function, *arguments, **named)
+    def give(self, function: Any, order: Any) -> Any:
+        """To the scheduler; an order that does not reach it is lost at once."""
+        client = self.client
+        try:
+            return client, client.submit(function, order, pure=False)
+        except (OSError, RuntimeError, TimeoutError):
+            return client, None
+
+    def answered(self, order: Any) -> bool:
+        """Whether it is finished or failed, or whoever had it is gone."""
+        client, future = order
+        return future is None or future.status != "pending" or client.status != "running"
+
+    def answer(self, order: Any) -> Any:
+        """What the worker returned."""
+        client, future = order
+        if future is None or client.status != "running" or future.status not in ("finished", "error"):
+            raise Gone
+        return future.result(timeout=FETCHING)
 
     def lost(self, error: BaseException) -> bool:
-        """Whether a worker was killed, again and again, or the scheduler is gone."""
+        """Whether workers were killed, again and again, or the scheduler is gone."""
         from distributed import KilledWorker
-        from distributed.comm.core import CommClosedError
 
-        gone = (KilledWorker, CommClosedError, CancelledError, AsyncCancelled, OSError, TimeoutError)
-        return isinstance(error, gone)
+        # Of OSError are errors of connections; CancelledError is no Exception.
+        return isinstance(error, Gone | KilledWorker | OSError | TimeoutError) or not isinstance(
+            error, Exception | KeyboardInterrupt | SystemExit
+        )
 
     def await_workers(self) -> None:
         """Look how many there are; give up where for GRACE seconds there was none."""
@@ -77,11 +106,14 @@ class DaskCluster(Engine):
     def _threads(self) -> int:
         """Threads of all workers; none while the scheduler does not answer."""
         try:
+            if self.client.status != "running":
+                old, self.client = self.client, self._connected()
+                old.close(timeout=0)
             return sum(self.client.nthreads().values())
-        except (OSError, TimeoutError, AttributeError, RuntimeError):  # while it reconnects
+        except (OSError, TimeoutError, ValueError, AttributeError, RuntimeError):
             return 0
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Part from the scheduler, which goes on."""
-        del wait, cancel_futures
+        super().shutdown(wait, cancel_futures=cancel_futures)
         self.client.close(timeout=2)

@@ -156,6 +156,10 @@ class Crew:
             answer = future.result()
         except BaseException as error:
             if not self.engine.lost(error):
+                if isinstance(error, ImportError):
+                    raise Refused(
+                        f"A worker cannot load perdure ({error}); install the same on both."
+                    ) from None
                 if isinstance(error, Exception):
                     return Failure(repr(error), lasting=True)
                 raise
