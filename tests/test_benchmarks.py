@@ -186,7 +186,7 @@ def test_faulty_lists_of_tasks_are_named():
         ({"tasks": 0}, "benchmark.tasks"),
         ({"train": "many"}, "benchmark.train"),
         ({"data_seed": -1}, "benchmark.data_seed"),
-        ({"q": 1}, "did you mean 'benchmark.p'|known are"),
+        ({"q": 1}, "did you mean 'benchmark.p'|choose from"),
     ],
 )
 def test_faulty_options_are_named(values, message):

@@ -43,5 +43,5 @@ def unknown(what: str, given: str, known: Iterable[str]) -> PerdureError:
     if near:
         hint = f"did you mean '{near[0]}'?"
     else:
-        hint = f"known are: {', '.join(names)}." if names else "there are none here."
+        hint = f"choose from {', '.join(names)}." if names else "there are none here."
     return PerdureError(f"Unknown {what} '{given}': {hint}")
