@@ -106,7 +106,7 @@ def _possible(items: Mapping[str, Item], scale: str, *, refuse: bool) -> dict[st
         elif refuse:
             raise faults[0]
         else:
-            print(f"{name} is skipped: {faults[0]}", file=sys.stderr)
+            print(f"{name} is left out: {faults[0]}", file=sys.stderr)
     return possible
 
 
@@ -180,7 +180,7 @@ def _evaluate(
         try:
             findings, drawn = evaluate(name, item, FinishedRuns(scale, seeds[name], runs, records))
         except PerdureError as fault:
-            print(f"{name} is skipped: {fault}", file=sys.stderr)
+            print(f"{name} is left out: {fault}", file=sys.stderr)
             code = 2
             continue
         figures = keep(findings, drawn, runs)
