@@ -16,7 +16,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "si": {"penalties.si.strength": 1.0},
     "coresets": {"rehearsal.size": STORED},
 }
-"""Our methods; the strengths of EWC and SI were chosen among four powers of ten each, with data of seed 100."""
+"""Our methods; the strengths of EWC and SI were chosen among powers of ten, with data of seed 100."""
 
 
 def write_tasks(tasks: Sequence[MadeTask], folder: Path) -> Path:
