@@ -9,3 +9,24 @@ import torch
 @pytest.fixture(autouse=True)
 def _one_thread() -> None:
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _registry_as_before():
+    """Pieces from outside that a test registers are gone after it."""
+    from perdure import registry
+
+    outside = registry.OUTSIDE
+    pieces = {kind: dict(found) for kind, found in outside.pieces.items()}
+    methods, origins, files, installed = (
+        dict(outside.methods),
+        dict(outside.origins),
+        dict(outside.files),
+        outside.installed,
+    )
+    before = outside.changes
+    yield
+    if outside.changes != before or outside.installed != installed:
+        outside.pieces, outside.methods, outside.origins = pieces, methods, origins
+        outside.files, outside.installed = files, installed
+        outside.changes += 1

@@ -11,6 +11,7 @@ import io
 import multiprocessing
 import os
 import re
+import shutil
 import sys
 import traceback
 from pathlib import Path
@@ -23,6 +24,7 @@ from perdure.cli import main
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PLUGINS = ROOT / "examples" / "plugins"
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^(?:\$ )?(?:\.venv/bin/)?perdure( .*)?$")
@@ -79,7 +81,7 @@ def fault(command: str) -> str | None:
     options = [word.partition("=")[0] for word in words if word.startswith("--")]
     name, *rest = words or ["--help"]
     plain = rest[: next((n for n, word in enumerate(rest) if word.startswith("--")), len(rest))]
-    if name == "--help":
+    if name in ("--help", "--version"):
         return None
     try:
         # As it stands, unless it is a usage line, whose options exclude each other.
@@ -97,7 +99,8 @@ def fault(command: str) -> str | None:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_commands_in_documents_are_known(path):
-    faults = {command: what for command in commands_in(path) if (what := fault(command))}
+    with contextlib.chdir(PLUGINS):  # the documents speak of files there
+        faults = {command: what for command in commands_in(path) if (what := fault(command))}
     assert not faults
 
 
@@ -135,6 +138,8 @@ def perform(place: str, code: str, folder: str) -> None:
     """Run code in a folder, small; what it says goes to the file `said`. In a process of its own."""
     os.chdir(folder)
     Path("mine").mkdir()
+    for plugin in PLUGINS.glob("*.py"):
+        shutil.copy(plugin, folder)
     torch.set_num_threads(1)
     import perdure.config
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -17,18 +16,6 @@ from perdure.registry import load_plugin, methods, pieces, register
 
 PLUGINS = Path(__file__).parent.parent / "examples" / "plugins"
 EXAMPLES = {"mas.py": "mas", "a_gem.py": "a-gem"}
-
-
-@pytest.fixture(autouse=True)
-def _registry_as_before(monkeypatch):
-    """What a test registers is gone after it."""
-    before = {name: deepcopy(value) for name, value in vars(registry.OUTSIDE).items() if name != "origins"}
-    origins = dict(registry.OUTSIDE.origins)
-    yield
-    for name, value in before.items():
-        setattr(registry.OUTSIDE, name, value)
-    registry.OUTSIDE.origins = origins
-    registry.OUTSIDE.changes += 1
 
 
 class Still(Penalty):

@@ -66,7 +66,7 @@ def test_a_search_from_its_trials_to_its_use(engine, capsys):
         assert json.load(file) == record
     for wrong, words in (
         (["run", "permuted-copy", "online-ewc", "--from-search", identity], "is about permuted-copy si"),
-        (["run", "permuted-copy", "si", "--from-search", "zzz"], f"choose from {identity}"),
+        (["run", "permuted-copy", "si", "--from-search", "zzz"], f"known are: {identity}"),
         (
             ["run", "permuted-copy", "si", "--from-search", identity, "--training.learning_rate", "1"],
             "among the values that search",

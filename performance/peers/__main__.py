@@ -42,6 +42,8 @@ def main() -> int:
     print(f"{'ours':<12} {'ms':>6} {'final':>7}   {'theirs':<7} {'ms':>6} {'final':>7}")
     kept = []
     for method, rival in [*PAIRS.items(), ("fine-tuning", ALONE)]:
+        if rival not in options.only:
+            continue
         ratio = _compare(theirs, method, rival, options)
         what = f"{rival} of avalanche-lib / {method}, an iteration"
         if rival == ALONE:
@@ -81,6 +83,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="seeds; more are better on a busy machine")
     parser.add_argument("--iterations", type=int, default=200, help="of each task")
     parser.add_argument("--fused", action="store_true", help="fused Adam for avalanche-lib, too")
+    rivals = [*PAIRS.values(), ALONE]
+    parser.add_argument("--only", nargs="+", choices=rivals, default=rivals, help="of theirs; all by default")
     options = parser.parse_args()
     epoch = TRAIN // BATCH
     if options.iterations < epoch or options.iterations % epoch:

@@ -16,7 +16,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "si": {"penalties.si.strength": 1.0},
     "coresets": {"rehearsal.size": STORED},
 }
-"""Our methods; strengths were chosen on both sides from powers of ten with data of a seed of their own."""
+"""Our methods; the strengths of EWC and SI were chosen among powers of ten, with data of seed 100."""
 
 
 def write_tasks(tasks: Sequence[MadeTask], folder: Path) -> Path:
