@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -15,16 +16,18 @@ from distributed import LocalCluster
 
 from perdure.config import build
 from perdure.engines.opening import opened
-from perdure.errors import PerdureError, Refused
-from perdure.executors import run_many
+from perdure.errors import Busy, Interrupted, PerdureError, Refused
+from perdure.executors import common_orders, run_many
 from perdure.fingerprint import check, fingerprint
+from perdure.learning.engine import RunOptions
+from perdure.mailbox import Mailbox
 from perdure.search.crew import Crew
 from perdure.search.spaces import Range
 from perdure.search.state import find_search, place
 from perdure.search.study import Budget, Study
 from perdure.search.tuning import designed
 from perdure.storage.store import all_records
-from perdure.worker import PRIVATE
+from perdure.worker import PRIVATE, work
 
 GIVEN = {
     "benchmark.tasks": 3,
@@ -192,6 +195,36 @@ def test_what_must_be_equal_is_compared():
     ):
         with pytest.raises(Refused, match=words):
             check(ours | change)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (PerdureError("The loss became nan."), "failed"),
+        (ZeroDivisionError("by hand"), "unexpected"),
+        (Interrupted("Stopped."), "stopped"),
+        (Busy("later"), "busy"),
+        (MemoryError(), "circumstances"),
+        (OSError(errno.ENOSPC, "No space left on device"), "circumstances"),
+    ],
+)
+def test_what_goes_wrong_in_a_worker_is_an_answer(tmp_path, monkeypatch, error, kind):
+    """Whatever is raised while a run learns; a full disk shows itself when a file is written."""
+
+    def fail(*_):
+        raise error
+
+    place_ = "perdure.files.os.fsync" if isinstance(error, OSError) else "perdure.experiment.learn"
+    monkeypatch.setattr(place_, fail)
+    order = common_orders(Mailbox(tmp_path), RunOptions()) | {
+        "number": 0,
+        "config": build("permuted-copy", "si", scale="smoke", **GIVEN).json,
+        "runs": str(tmp_path / "runs"),
+        "force": False,
+    }
+    answer = work(json.loads(json.dumps(order)))
+    assert answer["fault"] == kind
+    assert answer["reason"]
 
 
 def test_no_scheduler_is_a_sentence(monkeypatch):
