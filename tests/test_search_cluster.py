@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -15,16 +16,18 @@ from distributed import LocalCluster
 
 from perdure.config import build
 from perdure.engines.opening import opened
-from perdure.errors import PerdureError, Refused
-from perdure.executors import run_many
+from perdure.errors import Busy, Interrupted, PerdureError, Refused
+from perdure.executors import common_orders, run_many
 from perdure.fingerprint import check, fingerprint
+from perdure.learning.engine import RunOptions
+from perdure.mailbox import Mailbox
 from perdure.search.crew import Crew
 from perdure.search.spaces import Range
 from perdure.search.state import find_search, place
 from perdure.search.study import Budget, Study
 from perdure.search.tuning import designed
 from perdure.storage.store import all_records
-from perdure.worker import PRIVATE
+from perdure.worker import PRIVATE, work
 
 GIVEN = {
     "benchmark.tasks": 3,
@@ -32,12 +35,12 @@ GIVEN = {
     "benchmark.val": 40,
     "benchmark.test": 40,
     "network.hidden": 16,
-    "training.iterations": 30,
-    "training.validate_every": 15,
+    "training.iterations": 16,
+    "training.validate_every": 8,
 }
 SPACE = {"training.learning_rate": Range(1e-4, 1e-1), "penalties.si.strength": [0.01, 0.1, 1.0]}
 TRIALS, SEEDS = 12, 1
-PATIENCE = 120.0
+PATIENCE = 300.0
 """Seconds after which a test gives up; none of them takes as long."""
 COMMAND = [
     *(sys.executable, "-m", "perdure.cli", "run", "permuted-copy", "si", "--scale", "smoke"),
@@ -111,17 +114,11 @@ class Cluster:
             process.wait()
 
 
-@pytest.fixture
-def two_workers(tmp_path):
-    made = Cluster(tmp_path, 2, {})
-    yield made
-    made.close()
-
-
 @pytest.fixture(scope="module")
-def one_worker(tmp_path_factory):
+def cluster(tmp_path_factory):
+    """Two workers, of which the first test kills one."""
     folder = tmp_path_factory.mktemp("cluster")
-    made = Cluster(folder, 1, {PRIVATE: str(folder / "own")})
+    made = Cluster(folder, 2, {PRIVATE: str(folder / "own")})
     yield made
     made.close()
 
@@ -131,12 +128,12 @@ def finished(runs):
     return {path: path.stat().st_mtime_ns for path in runs.glob("trials/*/record.json")}
 
 
-def test_a_killed_worker_and_a_killed_driver_change_nothing(tmp_path, two_workers, undisturbed):
+def test_a_killed_worker_and_a_killed_driver_change_nothing(tmp_path, cluster, undisturbed):
     runs = tmp_path / "runs"
-    words = [*COMMAND, "--runs", str(runs), "--cluster", two_workers.address]
+    words = [*COMMAND, "--runs", str(runs), "--cluster", cluster.address]
     driver = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     awaited(lambda: len(finished(runs)) >= 2, driver)
-    two_workers.workers[0].kill()
+    cluster.workers[0].kill()
     awaited(lambda: len(finished(runs)) >= 5, driver)
     os.kill(driver.pid, signal.SIGKILL)
     driver.communicate()
@@ -144,19 +141,18 @@ def test_a_killed_worker_and_a_killed_driver_change_nothing(tmp_path, two_worker
     assert 5 <= len(before) < TRIALS
     with pytest.raises(PerdureError, match="has chosen nothing yet"):
         _ = find_search(runs, design().id).values
-    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
-    assert done.returncode == 0, done.stderr
+    search = searched(runs, opened(cluster=cluster.address))
     after = finished(runs)
     assert len(after) == TRIALS
     assert {path: after[path] for path in before} == before  # what was finished was not run again
-    assert essence(find_search(runs, design().id)) == essence(undisturbed)
+    assert essence(search) == essence(undisturbed)
     assert not list(runs.rglob(".mailbox-*"))
 
 
-def test_records_of_workers_with_folders_of_their_own_travel_back(tmp_path, one_worker, undisturbed):
+def test_records_of_workers_with_folders_of_their_own_travel_back(tmp_path, cluster, undisturbed):
     """The worker sees neither mailbox nor runs; its checkpoints stay with it."""
     runs = tmp_path / "runs"
-    with opened(cluster=one_worker.address) as engine:
+    with opened(cluster=cluster.address) as engine:
         crew = Crew(_Alone(engine, tmp_path / "elsewhere"), place(runs, design().id))
         search = Study(design(), runs, crew, Budget(trials=2, seeds=1)).run()
     assert essence(search)[0][0][:3] == essence(undisturbed)[0][0][:3]
@@ -164,7 +160,7 @@ def test_records_of_workers_with_folders_of_their_own_travel_back(tmp_path, one_
     (record,) = [record for record in all_records(runs)[0] if record.searches]
     assert record.searches[search.id]["trials"] == 2
     assert not list((runs / record.hash).glob("after-*"))
-    assert list(one_worker.folder.glob(f"own/*/{record.hash}/after-*"))
+    assert list(cluster.folder.glob(f"own/*/{record.hash}/after-*"))
 
 
 class _Alone:
@@ -181,11 +177,11 @@ class _Alone:
         return self.engine.submit(function, order | hidden)
 
 
-def test_a_worker_that_differs_is_refused(tmp_path, one_worker, monkeypatch):
+def test_a_worker_that_differs_is_refused(tmp_path, cluster, monkeypatch):
     ours = fingerprint() | {"kernels": "native avx9"}
     monkeypatch.setattr("perdure.executors.fingerprint", lambda: ours)
     with pytest.raises(Refused, match=r"this side with 'native avx9'.*set PERDURE_KERNELS alike on both"):
-        searched(tmp_path / "runs", opened(cluster=one_worker.address), trials=1, seeds=0)
+        searched(tmp_path / "runs", opened(cluster=cluster.address), trials=1, seeds=0)
 
 
 def test_what_must_be_equal_is_compared():
@@ -199,6 +195,36 @@ def test_what_must_be_equal_is_compared():
     ):
         with pytest.raises(Refused, match=words):
             check(ours | change)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (PerdureError("The loss became nan."), "failed"),
+        (ZeroDivisionError("by hand"), "unexpected"),
+        (Interrupted("Stopped."), "stopped"),
+        (Busy("later"), "busy"),
+        (MemoryError(), "circumstances"),
+        (OSError(errno.ENOSPC, "No space left on device"), "circumstances"),
+    ],
+)
+def test_what_goes_wrong_in_a_worker_is_an_answer(tmp_path, monkeypatch, error, kind):
+    """Whatever is raised while a run learns; a full disk shows itself when a file is written."""
+
+    def fail(*_):
+        raise error
+
+    place_ = "perdure.files.os.fsync" if isinstance(error, OSError) else "perdure.experiment.learn"
+    monkeypatch.setattr(place_, fail)
+    order = common_orders(Mailbox(tmp_path), RunOptions()) | {
+        "number": 0,
+        "config": build("permuted-copy", "si", scale="smoke", **GIVEN).json,
+        "runs": str(tmp_path / "runs"),
+        "force": False,
+    }
+    answer = work(json.loads(json.dumps(order)))
+    assert answer["fault"] == kind
+    assert answer["reason"]
 
 
 def test_no_scheduler_is_a_sentence(monkeypatch):
@@ -263,9 +289,9 @@ def test_the_same_search_as_jobs_of_submitit(tmp_path, undisturbed):
     assert len(search.ranked) == 2
 
 
-def test_runs_go_through_a_cluster_too(tmp_path, one_worker):
+def test_runs_go_through_a_cluster_too(tmp_path, cluster):
     configs = [build("permuted-copy", "si", scale="smoke", seed=seed, **GIVEN) for seed in range(2)]
-    with opened(cluster=one_worker.address) as engine:
+    with opened(cluster=cluster.address) as engine:
         results = run_many(configs, tmp_path / "runs", executor=engine)
     expected = run_many(configs, tmp_path / "alone")
     assert [one.record.accuracy for one in results] == [one.record.accuracy for one in expected]

@@ -11,11 +11,10 @@ from perdure.errors import PerdureError
 HELP = """\
 perdure cluster start: a Dask scheduler and workers on this machine, until Ctrl-C
 
-  --workers N          worker processes, of one thread each (default: one a core)
-  --port P             port of the scheduler (default: 8786; 0: any that is free)
+  --workers N          worker processes with one thread each (default: one per core)
+  --port P             port of the scheduler (default: 8786; 0 for any free one)
 
-It is for trying: perdure search ... --cluster tcp://127.0.0.1:8786. On several machines start
-dask scheduler on one, and dask worker ADDRESS --nthreads 1 on the others (docs/search.md).
+To try it: perdure search ... --cluster tcp://127.0.0.1:8786. For several machines see docs/search.md.
 """
 
 HOST, PORT = "127.0.0.1", 8786

@@ -28,40 +28,40 @@ if TYPE_CHECKING:
     from perdure.search.study import Budget
 
 HELP = """\
-perdure search BENCHMARK METHOD ...: search settings, each method with the same budget
+perdure search BENCHMARK METHOD ...: choose settings by validation accuracy, with equal budgets
 
-  BENCHMARK            such as permuted-copy; perdure list names all
-  METHOD ...           one or several; each is searched by itself
+  BENCHMARK            such as permuted-copy; perdure list shows all
+  METHOD ...           one or more; each is searched separately
 
-  --trials N           settings to try for each method (default: 24)
-  --hours H            time for all methods together; each has the same share (default: no limit)
+  --trials N           settings to try per method (default: 24)
+  --hours H            time limit for all methods together, in equal shares (default: none)
   --sampler SAMPLER    random (default, without replacement), grid (all, in order) or tpe (Optuna)
-  --space FILE         a TOML file of what is searched (default: the paper's table for the benchmark)
-  --halving            all settings learn the first tasks, the better half more, the best of them all
-  --seeds N            reporting seeds 0 to N-1 with which the best is run (default: 5; 0: not at all)
-  --tuning-seeds N     seeds with which each setting is tried: 1000, 1001, ... (default: 1)
+  --space FILE         a TOML file with the search space (default: the paper's table for the benchmark)
+  --halving            end hopeless trials early: the worse half after a quarter, then half of the tasks
+  --seeds N            reporting seeds 0 to N-1 for the best setting (default: 5; 0 for none)
+  --tuning-seeds N     seeds for each trial: 1000, 1001, ... (default: 1)
   --seed S             seed of the sampler (default: 0)
-  --workers N          processes, of one thread each (default: one a core); with slurm, jobs at a time
+  --workers N          processes with one thread each (default: one per core); with slurm, jobs at a time
   --cluster ADDRESS    a Dask scheduler (tcp://HOST:PORT), or slurm
-  --slurm SETTINGS     of submitit for each job, as in timeout_min=60,mem_gb=4,slurm_partition=short
+  --slurm SETTINGS     submitit settings for each job, such as timeout_min=60,mem_gb=4,slurm_partition=short
   --scale SCALE        smoke (seconds), laptop (default, minutes) or paper (the paper's settings)
   --runs DIR           folder of records (default: runs)
   --data DIR           folder of raw data (default: PERDURE_DATA, or the user's cache)
   --device DEVICE      auto, cpu or cuda (default: auto)
-  --plot FILE          draw how the score depends on each value (.png, .pdf or .svg)
-  --json               one JSON object a search on standard output, progress on standard error
+  --plot FILE          plot validation accuracy against each searched value (.png, .pdf or .svg)
+  --json               print one JSON object per search; progress goes to standard error
   --save-every SECONDS time between checkpoints (default: 20)
-  --plugin FILE        a Python file with pieces of your own; may be given several times
+  --plugin FILE        a Python file with your own pieces; may be repeated
 
-Options of the benchmark, the network and the methods, as for perdure run, are held at the value given, or
-searched: --training.learning_rate 1e-4..1e-2 (evenly by ratio), --weights.fraction 0.2..0.8:linear,
---penalties.si.strength 0.1,1,10 (alternatives), --network.hidden "64,32|128" (| where a comma belongs to
-the value). perdure search without a name lists the searches that are there.
+Options of the benchmark, the network and the methods are the same as for perdure run. A value holds an option
+fixed; these search it: --training.learning_rate 1e-4..1e-2 (log-uniform), --weights.fraction 0.2..0.8:linear,
+--penalties.si.strength 0.1,1,10 (alternatives), --network.hidden "64,32|128" (where a comma belongs to the
+value). perdure search BENCHMARK METHOD --help shows the space; perdure search alone lists all searches.
 
-Settings are ranked by validation accuracy at the end; the best is run with the reporting seeds; if it is not
-robust, the second and third are too, and the best of the three is chosen. No test number is looked at.
-A search that was stopped, or whose processes died, continues when the same command is given again.
-perdure run BENCHMARK METHOD --from-search ID uses what was chosen.
+Settings are ranked by validation accuracy after the last task. The best is run with the reporting seeds; if
+it is not robust, so are the second and third, and the best of the three is chosen. No test number is used.
+A search that was stopped continues when the same command is given again.
+perdure run BENCHMARK METHOD --from-search ID uses the chosen settings. More: docs/search.md.
 """
 
 SWITCHES = ("json", "halving")
@@ -212,12 +212,15 @@ def _print(search: Search, runs: Path, *, as_json: bool) -> None:
 
 
 def _print_spaces(designs: list[Design]) -> None:
+    from perdure.options import option_text
     from perdure.report.searches import space_lines
 
     for design in designs:
         print(f"\n{design.benchmark} {design.method} at scale {design.scale}: {design.space.source}")
         for line in space_lines(design.space):
             print(f"  {line}")
+        for name, value in design.given.items():
+            print(f"  --{name} {option_text(value)}   (held)")
 
 
 def _list(runs: Path) -> int:
