@@ -181,7 +181,7 @@ def test_dimension_per_step_respects_lengths():
     assert states.running() == [50, 50, 50, 1]
     assert dimension_per_step(states, 1.0) == [1, 2, 3]  # at step 4 one sequence alone does not vary
     assert dimension_during(states, "last", 1.0) == 4  # 49 times three dimensions, once four
-    with pytest.raises(PerdureError, match="Elman"):
+    with pytest.raises(PerdureError, match="no readout"):
         dimension_per_step(states, readout=True)
 
 

@@ -9,9 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from helpers import CELLS, TARGETS, by_sequence, oracle_answers, random_weights, sequences, whole
+from helpers import (
+    CELLS,
+    TARGETS,
+    by_sequence,
+    oracle_answers,
+    random_weights,
+    sequences,
+    whole,
+    with_one_hot_columns,
+)
 from perdure.errors import PerdureError
 from perdure.networks.bodies.recurrent import Recurrent
+from perdure.networks.fisher import fisher
 from perdure.networks.initialise import initialise
 from perdure.networks.network import Network
 from perdure.networks.packing import pack_lengths
@@ -73,6 +83,38 @@ def test_logits_and_gradients_equal_torch_nn(architecture, kind, ragged, shape, 
 
 
 @pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("where", [{}, {"bidirectional": True}, {"input_layers": (4,)}])
+@pytest.mark.parametrize("ragged", [False, True])
+def test_telling_the_task_is_a_one_hot_input(cell, where, ragged):
+    """One-hot inputs with W = [W, V] in a network that is told nothing: equal answers, gradients, Fisher."""
+    choices = {"cell": cell, "hidden": (5,), "heads": "single"} | where
+    told = Network(Recurrent(task_identity=True, **choices), 3, (2, 2, 2))
+    plain = Network(Recurrent(**choices), 3 + 3, (2, 2, 2))
+    weights, task = random_weights(told), 1
+    columns = with_one_hot_columns(told, weights)
+    columns = {name: columns[name] for name in plain.layout.axes}
+    assert {name: tuple(weight.shape) for name, weight in columns.items()} == plain.layout.shapes
+    data = sequences(Tags(), 6, 5, 3, 2, ragged=ragged)
+    one_hot = np.zeros((6, 5, 3))
+    one_hot[..., task] = 1
+    spelled_out = type(data)(data.target, np.concatenate([data.x, one_hot], axis=2), data.y, data.lengths)
+    found = []
+    for network, values, source in ((told, weights, data), (plain, columns, spelled_out)):
+        leaves = {name: value.clone().requires_grad_() for name, value in values.items()}
+        batch = whole(source)
+        logits = network(leaves, batch, task)
+        negative_log_likelihood(logits, batch).backward()
+        slopes = {n: torch.zeros_like(v) if v.grad is None else v.grad for n, v in leaves.items()}
+        found.append((logits.detach(), slopes, fisher(network, values, source, task=task)))
+    (logits, slopes, values), (expected, its_slopes, its_values) = found
+    torch.testing.assert_close(logits, expected, rtol=1e-10, atol=1e-12)
+    for ours, theirs in ((slopes, its_slopes), (values, its_values)):
+        ours = with_one_hot_columns(told, ours)
+        for name, value in theirs.items():
+            torch.testing.assert_close(ours[name], value, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_single_precision_equals_torch_nn(cell, bidirectional):
     network = Network(Recurrent(cell=cell, hidden=(32,), bidirectional=bidirectional), 8, (7,))
@@ -107,19 +149,6 @@ def test_packing_keeps_every_valid_step_and_nothing_else(lengths):
     assert torch.equal(packing.unpack(rows), padded * valid)
     last = rows[packing.last(1)]
     assert last.tolist() == [padded[n, length - 1].item() for n, length in enumerate(lengths)]
-
-
-def test_padding_changes_nothing():
-    """Whatever stands beyond the ends of sequences, logits stay the same bit for bit."""
-    network = Network(Recurrent(cell="lstm", hidden=(6,), bidirectional=True), 4, (3,))
-    weights = random_weights(network)
-    data = sequences(Tags(), 6, 8, 4, 3, ragged=True)
-    dirty = data.x.copy()
-    for x, length in zip(dirty, data.lengths, strict=True):
-        x[length:] = 1e6
-    clean_logits = network(weights, whole(data), 0)
-    dirty_logits = network(weights, whole(type(data)(data.target, dirty, data.y, data.lengths)), 0)
-    assert torch.equal(clean_logits, dirty_logits)
 
 
 @pytest.mark.parametrize("kind", TARGETS)

@@ -90,7 +90,18 @@ class HypernetworkShape:
         for table in self._layers:
             rows = self.options.chunk if len(table) % self.options.chunk == 0 else len(table)
             mlps.append(Mlp(len(table) // rows, rows * table.shape[1]))
-        return mlps if self._own_size(0) == 0 else [*mlps, Mlp(1, self._own_size(0))]
+        return [*mlps, *(Mlp(1, size) for size in self._own_pieces)]
+
+    @cached_property
+    def _own_pieces(self) -> list[int]:
+        """structured: sizes of what came with the first task; the last is what every task brings.
+
+        All that is a task's own is one piece, but a head for all tasks comes only once, before what tells
+        them the task.
+        """
+        sizes = [self.network.layouts[part].size for part in self.network.parts(0) if part != BODY]
+        once = self.network.architecture.heads == "single"
+        return [] if self.options.heads == "separate" else sizes if once else [sum(sizes)]
 
     def _pieces(self, task: int) -> int:
         """Number of chunks needed once a task has arrived."""
@@ -112,7 +123,7 @@ class HypernetworkShape:
         if self.options.kind != "structured":
             return None
         for task in range(1, self.network.tasks):
-            if self._own_size(task) not in (0, self._own_size(0)):
+            if self._own_size(task) not in (0, self._own_pieces[-1]):
                 raise PerdureError(
                     "weights.kind: structured only generates heads of equal size, but these tasks have "
                     "different numbers of outputs; use --weights.kind chunked or --weights.heads separate."
