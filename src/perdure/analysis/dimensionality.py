@@ -57,13 +57,9 @@ def dimension_per_step(
     """Intrinsic dimensionality of h_t (or y_t) at each step that at least two sequences reach."""
     rows = states.readout if readout else states.hidden
     if rows is None:
-<<<<<<< HEAD
-        raise PerdureError("Only Elman layers have a readout y_t; analyse the states h_t instead.")
-=======
         raise PerdureError(
             "This layer passes on its states and has no readout y_t; look at the states h_t instead."
         )
->>>>>>> porting
     running = [states.lengths > step for step in range(states.steps)]
     return [
         dimension(rows[mask, step], threshold, kernel=kernel)
