@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import replace
 
 import pytest
@@ -153,7 +154,7 @@ def test_filters_by_words_and_by_choices(page, runs):
 
     write("MASKING copy")
     assert set(column(page, "#runs-table", 2)) == {"masking+si"}
-    assert page.run("document.querySelector('#runs .count').innerText") == f"3 of {len(runs)} lines"
+    assert page.run("document.querySelector('#runs .count').innerText") == f"3 of {len(runs)} rows"
     write(runs[0].hash)  # the table shows only the first digits
     assert column(page, "#runs-table", 0) == [runs[0].hash[:8]]
     write("")
@@ -187,10 +188,15 @@ def test_a_chosen_run_shows_its_matrix_curves_settings_and_command(page, runs):
     assert "perdure run permuted-copy si --seed 2" in shown
     assert "learning_rate" in shown
     assert page.run("document.querySelector('#runs-table [aria-current]').cells[0].innerText") == run.hash[:8]
-    lines = page.run(
-        "[...document.querySelectorAll('#detail svg.chart')]"
-        ".map((one) => one.querySelectorAll('.series').length)"
-    )
+    lines: list[int] = []
+    for _ in range(100):  # charts are drawn in the browser's own time
+        lines = page.run(
+            "[...document.querySelectorAll('#detail svg.chart')]"
+            ".map((one) => one.querySelectorAll('.series').length)"
+        )
+        if all(lines):
+            break
+        time.sleep(0.1)
     assert lines == [6, 4, 1]  # five tasks and their mean; task, orthogonal, si, validation; accuracy
     before = matrix(page)
     page.run(

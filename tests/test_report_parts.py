@@ -54,7 +54,7 @@ def test_the_command_of_a_run_makes_that_run(method):
         made = replace(record("si", 0), method=method, seed=seed, config=json.loads(json.dumps(config.json)))
         words = shlex.split(command_of(made))
         read = parse(words[2:])
-        (again,) = _configs(read, read.options.get("scale", "laptop"))
+        (again,) = _configs(read, read.options.get("scale", "laptop"), None)
         assert words[:2] == ["perdure", "run"]
         assert again.hash == config.hash
         assert len(words) <= 4 + len(["--seed", "S", "--scale", "S"]) + 2 * len(chosen)
@@ -119,5 +119,5 @@ def test_options_that_are_valid_only_together_stay_together():
     config = build("copy", "online-ewc", scale="smoke", **{"benchmark.i": 2, "benchmark.p": 2})
     made = replace(record("online-ewc", 0), benchmark="copy", config=json.loads(json.dumps(config.json)))
     read = parse(shlex.split(command_of(made))[2:])
-    (again,) = _configs(read, read.options.get("scale", "laptop"))
+    (again,) = _configs(read, read.options.get("scale", "laptop"), None)
     assert again.hash == config.hash
