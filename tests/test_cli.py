@@ -182,7 +182,7 @@ def test_help_needs_no_torch():
         (["run", "permuted-copy", "si", "--runs", ""], "--runs needs a path"),
         (["run", "permuted-copy", "si", "--plot="], "--plot needs a path"),
         (["run", "permuted-copy", "si", "--data", ""], "--data needs a path"),
-        (["list", "x"], "'x' is one argument too many"),
+        (["list", "x"], "Unknown argument 'x'"),
         (["reproduce", "all", "x"], "Unknown item"),
         (["reproduce", "all", "table-1"], "leave out either it or 'table-1'"),
     ],

@@ -28,7 +28,7 @@ def listing(words: list[str]) -> int:
     check_names(read, ())
     check_count(read, 1, "perdure list")
     if read.positional not in ([], ["pieces"]):
-        raise unknown("list", read.positional[0], ["pieces"])
+        raise unknown("argument", read.positional[0], ["pieces"])
     if read.help:
         print(HELP, end="")
     elif read.positional:
