@@ -257,7 +257,7 @@ def test_distances_keep_the_digits_of_close_vectors():
     assert table[0][2] == table[2][0] == pytest.approx(5)
     assert [table[n][n] for n in range(3)] == [0, 0, 0]
     wide, narrow = (Network(Recurrent(hidden=(n,)), 2, (2,)) for n in (4, 3))
-    with pytest.raises(PerdureError, match="masking"):
+    with pytest.raises(PerdureError, match="masked"):
         weight_distances([random_weights(wide), random_weights(narrow)], wide.body)
 
 

@@ -171,8 +171,9 @@ def test_heads_are_free_if_asked():
 
 @pytest.mark.parametrize("optimiser", ["Adam", "SGD", "RMSprop"])
 @pytest.mark.parametrize("task_loss_only", [True, False])
-def test_si_equals_a_slow_reference(optimiser, task_loss_only):
+def test_si_equals_a_slow_reference(optimiser, task_loss_only, monkeypatch):
     """Omega from a second optimiser that really takes the step for the watched gradient, every time."""
+    monkeypatch.setenv("PERDURE_KERNELS", "python")  # the reference looks into torch's own optimiser
     rates = {"Adam": 1e-2, "SGD": 1e-1, "RMSprop": 1e-3}
     values = {
         "penalties.si.strength": 0.5,
@@ -427,7 +428,7 @@ def test_orthogonal_penalty_is_its_formula_and_works():
 @pytest.mark.parametrize("method", ["online-ewc", "masking+si", "hnet", "coresets", "rtf"])
 def test_ragged_data_of_every_kind_is_learnt(kind, method):
     """An answer that can be read off the first input step: far above chance after a few iterations."""
-    enough = 100 if method in ("rtf", "masking+si") else 200
+    enough = {"rtf": 100, "masking+si": 100, "hnet": 400}.get(method, 200)
     known = {"network.hidden": 24, "network.cell": "gru", "training.iterations": enough}
     extra = {
         "hnet": {"weights.hidden": "20", "weights.chunk": 300},
