@@ -14,6 +14,9 @@ Job = Callable[[], object]
 def seconds(jobs: dict[str, Job], rounds: int = 15) -> dict[str, float]:
     """Median seconds of each job; jobs take turns, so that a slow moment hits all of them.
 
+    Seconds are those that this thread spent on a processor: what others take on a shared machine is not
+    counted, only that they slow caches down. Everything here runs in one thread.
+
     In its turn a job runs twice and the second run counts: in a training loop, too, an iteration follows the
     same iteration, not another method that emptied the cache.
     """
@@ -22,10 +25,10 @@ def seconds(jobs: dict[str, Job], rounds: int = 15) -> dict[str, float]:
     for turn in range(rounds + 2):
         for name, job in jobs.items():
             job()
-            begun = time.perf_counter()
+            begun = time.thread_time()
             job()
             if turn >= 2:  # the first two rounds warm caches up
-                times[name].append(time.perf_counter() - begun)
+                times[name].append(time.thread_time() - begun)
     return {name: statistics.median(values) for name, values in times.items()}
 
 
@@ -35,3 +38,9 @@ def line(what: str, ratio: float, bound: float, *, at_least: bool = False) -> bo
     word = "at least" if at_least else "at most"
     print(f"{'ok ' if kept else 'NO '} {what:<68} {ratio:6.2f}  ({word} {bound})", flush=True)
     return kept
+
+
+def peak() -> float:
+    """Floating-point operations per second of a large matrix product in torch, with one thread."""
+    one, other = torch.rand(1024, 1024), torch.rand(1024, 1024)
+    return 2 * 1024**3 / seconds({"product": lambda: one @ other})["product"]

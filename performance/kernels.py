@@ -14,7 +14,8 @@ from perdure.networks.native.library import describe
 from perdure.networks.native.products import gradient, linear, recurrent_gradient
 from perdure.networks.native.sweeps import sweeps_for
 from perdure.networks.packing import Packing, pack_lengths
-from performance.clock import Job, line, seconds
+from perdure.registry import find
+from performance.clock import Job, line, peak, seconds
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def by_torch(case: Case, packing: Packing) -> Job:
 def by_sweeps(case: Case, packing: Packing) -> Job:
     """Projection, both sweeps, and the gradients of W_ih, W_hh and the biases."""
     rows, grad, weights = draws(case, packing)
-    sweeps = sweeps_for(case.cell, rows)
+    sweeps = sweeps_for(find("cells", case.cell), rows)
     assert sweeps is not None, f"there are no native kernels: {describe()}"
 
     def run() -> None:
@@ -111,16 +112,8 @@ def by_sweeps(case: Case, packing: Packing) -> Job:
             delta, _ = sweeps.backward(parts[direction], saved, weight_hh, sweep)
             gradient(delta, rows)
             recurrent_gradient(delta, saved[0], sweep)
-            delta.sum(0)
 
     return run
-
-
-def peak() -> float:
-    """Floating-point operations a second of a large product."""
-    size = 1024
-    one, other = torch.randn(size, size), torch.randn(size, size)
-    return 2 * size**3 / seconds({"product": lambda: one @ other}, rounds=20)["product"]
 
 
 def report() -> list[bool]:

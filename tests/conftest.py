@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+
 import pytest
 import torch
+
+
+def pytest_configure() -> None:
+    """Background jobs of a shell ignore Ctrl-C, and so would all processes that tests start and interrupt."""
+    here = threading.current_thread() is threading.main_thread()
+    if here and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -93,12 +95,17 @@ def with_one_hot_columns(network: Network, weights: Weights) -> Weights:
     architecture, result = network.architecture, dict(weights)
     assert isinstance(architecture, Recurrent)
     if architecture.input_layers:
-        entrances = {"input_layers.0": "input_layers.0.weight"}
+        entrances = {"input_layers.0": ["input_layers.0.weight"]}
     else:
-        entrances = {p.rstrip("."): p + "weight_ih" for p in architecture.prefixes(0)}
-    for name, matrix in entrances.items():
+        parts = SECOND.get(architecture.cell.name, [])
+        entrances = {
+            p.rstrip("."): [p + "weight_ih", *(p + part for part in parts)] for p in architecture.prefixes(0)
+        }
+    for name, matrices in entrances.items():
         columns = [weights[f"identity.{task}.{name}"] for task in range(network.tasks)]
-        result[matrix] = torch.cat([weights[matrix], torch.stack(columns, dim=1)], dim=1)
+        shares = torch.stack(columns, dim=1).chunk(len(matrices))
+        for matrix, share in zip(matrices, shares, strict=True):
+            result[matrix] = torch.cat([weights[matrix], share], dim=1)
     return result
 
 
@@ -108,8 +115,8 @@ def oracle_layer(
     """States [T, D H] of one recurrent layer on one sequence [T, F], and what it passes on."""
     cell, units = architecture.cell.name, architecture.hidden[index]
     prefixes = architecture.prefixes(index)
-    if cell == "diagonal":
-        halves = [_diagonal_states(weights, prefix, rows) for prefix in prefixes]
+    if cell in STEPS:
+        halves = [_states_by_step(cell, weights, prefix, rows) for prefix in prefixes]
     else:
         module = {"elman": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}[cell]
         layer = module(rows.shape[-1], units, bidirectional=architecture.bidirectional).to(rows.dtype)
@@ -117,22 +124,75 @@ def oracle_layer(
             for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
                 layer.get_parameter(name + suffix).data.copy_(weights[prefix + name])
         halves = layer(rows[:, None])[0][:, 0].split(units, dim=-1)
+    if architecture.zero_forward and architecture.bidirectional:
+        halves = [torch.zeros_like(halves[0]), *halves[1:]]
     states = torch.cat(list(halves), dim=-1)
-    if cell in ("lstm", "gru"):
+    if architecture.cell.passes_states:
         return states, states
     readouts = [_linear(weights, p, "_ho", half).tanh() for p, half in zip(prefixes, halves, strict=True)]
     return states, torch.cat(readouts, dim=-1)
 
 
-def _diagonal_states(weights: Weights, prefix: str, rows: Tensor) -> Tensor:
-    """h_t = a h_{t-1} + sqrt(1 - a^2) (W x_t + b) with a = sigmoid(d + log 9), step by step."""
-    kept = 1 / (1 + torch.exp(-weights[prefix + "decay_hh"]) / 9)
-    steps = list(_linear(weights, prefix, "_ih", rows))
-    if prefix.endswith("reverse."):
-        steps.reverse()
-    state, states = torch.zeros_like(kept), []
-    for entering in steps:
-        state = kept * state + (1 - kept**2) ** 0.5 * entering
+def diagonal(w: Weights, x: Tensor, h: Tensor) -> Tensor:
+    """h_t = a h_{t-1} + sqrt(1 - a^2) (W x_t + b) with a = sigmoid(d + log 9)."""
+    kept = 1 / (1 + torch.exp(-w["decay_hh"]) / 9)
+    entering = (w["weight_ih"] @ x + w["bias_ih"]) + _added(w, 1, 0)
+    return kept * h + (1 - kept**2) ** 0.5 * entering
+
+
+def min_gru(w: Weights, x: Tensor, h: Tensor) -> Tensor:
+    """h_t = (1 - z) h_{t-1} + z c."""
+    z = (w["gate_weight_hh"] @ x + w["gate_bias_hh"] + _added(w, 2, 1)).sigmoid()
+    return (1 - z) * h + z * (w["weight_ih"] @ x + w["bias_ih"] + _added(w, 2, 0))
+
+
+def selective_diagonal(w: Weights, x: Tensor, h: Tensor) -> Tensor:
+    """D = log(1 + e^g), h_t = exp(-D e^A) h_{t-1} + D v, with A shifted so that all zeros give 0.9."""
+    span = torch.log1p(torch.exp(w["gate_weight_hh"] @ x + w["gate_bias_hh"] + _added(w, 2, 1)))
+    rate = torch.exp(w["decay_hh"]) * -math.log(0.9) / math.log(2)
+    return torch.exp(-span * rate) * h + span * (w["weight_ih"] @ x + w["bias_ih"] + _added(w, 2, 0))
+
+
+def lru(w: Weights, x: Tensor, h: Tensor) -> Tensor:
+    """The complex recurrence as a rotation and scaling of (Re, Im)."""
+    real, imaginary = h.chunk(2)
+    size = torch.exp(-torch.exp(w["modulus_hh"]) * -math.log(0.9))
+    cos, sin = torch.cos(w["angle_hh"]), torch.sin(w["angle_hh"])
+    scale = (1 - size**2) ** 0.5
+    first = w["weight_ih"] @ x + w["bias_ih"] + _added(w, 2, 0)
+    second = w["imaginary_weight_ih"] @ x + w["imaginary_bias_ih"] + _added(w, 2, 1)
+    return torch.cat(
+        [
+            size * (cos * real - sin * imaginary) + scale * first,
+            size * (sin * real + cos * imaginary) + scale * second,
+        ]
+    )
+
+
+def _added(w: Weights, parts: int, number: int) -> Tensor | float:
+    """What the task adds to one part of the projected input."""
+    return w["added"].chunk(parts)[number] if "added" in w else 0.0
+
+
+SECOND = {
+    "lru": ["imaginary_weight_ih"],
+    "min-gru": ["gate_weight_hh"],
+    "selective-diagonal": ["gate_weight_hh"],
+}
+"""Matrices besides W_ih through which a cell reads its input."""
+
+STEPS = {"diagonal": diagonal, "min-gru": min_gru, "selective-diagonal": selective_diagonal, "lru": lru}
+"""One step of each cell that torch.nn does not have."""
+
+
+def _states_by_step(cell: str, weights: Weights, prefix: str, rows: Tensor) -> Tensor:
+    """States [T, H] of one sequence, one step after the other."""
+    own = {name.removeprefix(prefix): w for name, w in weights.items() if name.startswith(prefix)}
+    units = len(own["bias_ih"]) * (2 if cell == "lru" else 1)
+    steps = list(rows.flip(0) if prefix.endswith("reverse.") else rows)
+    state, states = rows.new_zeros(units), []
+    for row in steps:
+        state = STEPS[cell](own, row, state)
         states.append(state)
     if prefix.endswith("reverse."):
         states.reverse()

@@ -1,12 +1,15 @@
-"""A folder of made-up raw data in which `audioset` and `pos` find what they need."""
+"""A folder of made-up raw data in which `audioset`, `pos` and `dsa` find what they need."""
 
 from __future__ import annotations
 
+import io
 import json
+import lzma
 
 import numpy as np
 
 CLASSES, CLIPS = 100, 12
+ACTIVITIES, WINDOWS = 18, 16
 LANGUAGES = ("en", "ar", "cs")
 
 
@@ -18,7 +21,32 @@ def make_data(root):
             folder = root / "ud" / "ud-treebanks-v2.6" / language
             folder.mkdir(parents=True, exist_ok=True)
             (folder / f"{split}.tsv").write_text(text(count, number), encoding="utf-8")
+    make_dsa(root / "dsa")
     return root
+
+
+def dsa_windows():
+    """Levels uint16 [N, 125, 45] of the windows of 18 activities, and the number of each [N], from 1."""
+    source = np.random.default_rng(0)
+    levels = source.integers(0, 2**16, (ACTIVITIES * WINDOWS, 125, 45))
+    return levels.astype(np.uint16), np.repeat(np.arange(1, ACTIVITIES + 1), WINDOWS).astype(np.int8)
+
+
+def make_dsa(folder):
+    """The windows as packed arrays: high and low bytes of differences along time, modulo 2^16."""
+    folder.mkdir(parents=True)
+    levels, activity = dsa_windows()
+    moves = np.diff(levels, axis=1, prepend=np.zeros_like(levels[:, :1])).transpose(2, 0, 1)
+    buffer = io.BytesIO()
+    np.savez(
+        buffer,
+        planes=np.stack([moves >> 8, moves & 255]).astype(np.uint8),
+        scale=np.full(45, 1e-3),
+        offset=np.arange(45, dtype=float),
+        activity=activity,
+        subject=np.ones_like(activity),
+    )
+    (folder / "dsa.npz.xz").write_bytes(lzma.compress(buffer.getvalue(), preset=0))
 
 
 def make_audioset(folder):

@@ -66,6 +66,7 @@ def record(method: str, seed: int, *, benchmark: str = "permuted-copy", checks: 
         iterations=[100 * checks] * TASKS,
         tasks=[f"{benchmark} {task + 1}" for task in range(TASKS)],
         parameters={"network": 142883, "trained": int(chance.integers(100_000, 900_000))},
+        kept=[{"weights": 571532, "rehearsal": int(chance.integers(1, 10**7))}] * TASKS,
         memory={"orthogonal": 0, "rehearsal": int(chance.integers(0, 10**7)), "a stored sample": 123},
         curves=curves,
         timings=[{"train": 8.3, "finish": 0.0006, "test": 0.09}] * TASKS,

@@ -41,6 +41,9 @@ class Pretend(Engine):
     test: Callable[[dict[str, Any]], float] = lambda order: 50.0
     upset: Callable[[dict[str, Any]], Any] = lambda order: None
     """May raise, or answer with a fault."""
+    seconds: Callable[[dict[str, Any]], float] = lambda order: 1.0
+    kept: Callable[[dict[str, Any]], int] = lambda order: 1000
+    """Bytes kept after each task, times the number of tasks so far."""
     width: int = 4
     orders: list[dict[str, Any]] = field(default_factory=list)
 
@@ -75,13 +78,14 @@ class Pretend(Engine):
             accuracy=[[tested] * TASKS] * TASKS,
             during=tested,
             final=tested,
-            seconds=1.0,
+            seconds=self.seconds(order),
             iterations=[1] * TASKS,
             tasks=["a", "b", "c"],
             parameters={},
             memory={},
-            curves=[],
-            timings=[],
+            curves=[[]] * TASKS,
+            timings=[{"train": self.seconds(order) / TASKS, "finish": 0.0, "test": 0.0}] * TASKS,
+            kept=[{"weights": self.kept(order) * (task + 1)} for task in range(TASKS)],
             config=config.json,
             versions={},
             machine={},
@@ -90,8 +94,8 @@ class Pretend(Engine):
         return {"record": record.json, "folder": "", "found": False, "warnings": []}
 
 
-def study(runs, engine, budget=None, space=SPACE, **rules):
+def study(runs, engine, budget=None, space=SPACE, scale="smoke", **rules):
     """A study of si through an engine."""
     given = {"benchmark.tasks": TASKS}
-    design = designed("permuted-copy", "si", space, "smoke", given, **rules)
+    design = designed("permuted-copy", "si", space, scale, given, **rules)
     return Study(design, runs, Crew(engine, place(runs, design.id)), budget or Budget(trials=8, seeds=2))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from perdure.learning.adam import NativeAdam, clip_gradients, make_optimiser
-from perdure.learning.optimiser import Optimiser
+from perdure.learning.adam import NativeAdam, clipping, make_optimiser
+from perdure.learning.optimiser import Optimiser, scale_gradients
 from perdure.networks.native.library import describe
 from perdure.networks.native.vectors import norm
 
@@ -90,7 +90,9 @@ def test_clipping_shortens_what_is_too_long(longest):
     active = vectors(torch.float32)
     set_gradients(active, 4)
     gradients = [vector.grad.clone() for vector in active.values()]
-    length = clip_gradients(active, longest)
+    length, factor = clipping(active, longest)
+    assert torch.equal(torch.cat([vector.grad for vector in active.values()]), torch.cat(gradients))
+    scale_gradients(active, factor)
     assert length == pytest.approx(float(torch.cat(gradients).norm()), rel=1e-6)
     after = torch.cat([vector.grad for vector in active.values()])
     assert float(after.norm()) == pytest.approx(min(length, longest), rel=1e-6)
@@ -103,4 +105,17 @@ def test_what_is_not_finite_is_told(value):
     active = vectors(torch.float32)
     set_gradients(active, 4)
     active["c"].grad[5] = value
-    assert not torch.isfinite(torch.tensor(clip_gradients(active, 1.0)))
+    assert not torch.isfinite(torch.tensor(clipping(active, 1.0)[0]))
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "SGD"])
+def test_a_step_with_a_factor_is_one_with_scaled_gradients(name):
+    one, other = vectors(torch.float32), vectors(torch.float32)
+    first, second = (make_optimiser(name, active, 0.01, 0.1) for active in (one, other))
+    for step in range(3):
+        set_gradients(one, step)
+        set_gradients(other, step)
+        scale_gradients(other, 0.3)
+        first.step(0.3)
+        second.step()
+    assert all(torch.equal(one[key], other[key]) for key in one)

@@ -74,7 +74,8 @@ def test_states_equal_torch_nn(cell, hidden, bidirectional, input_layers, output
     weights = random_weights(network, 3)
     found = hidden_states(network, weights, data, 1, layer=layer)
     index = layer % len(hidden)
-    assert found.hidden.shape == (7, 5, hidden[index] * (1 + bidirectional))
+    width = architecture.numbers_per_unit * hidden[index] * (1 + bidirectional)
+    assert found.hidden.shape == (7, 5, width)
     assert (found.readout is None) == (cell in ("lstm", "gru"))
     for row, (x, length) in enumerate(zip(data.x, data.lengths, strict=True)):
         h, y = oracle_states(network, weights, torch.tensor(x[:length]), index)
@@ -220,9 +221,11 @@ def test_mean_importance_equals_a_loop(cell, bidirectional):
     assert means.recurrent == pytest.approx(sums["_hh"][0] / sums["_hh"][1], rel=1e-12)
     ways = 1 + bidirectional
     gates = {"elman": 1, "lstm": 4, "gru": 3}
-    each = 3 + 2 if cell == "diagonal" else gates[cell] * (3 * 3 + 3 + 2 * 2 + 2)
+    gate = 3 * 2 + 3 + 2 * 3 * ways + 2  # reads the input of its layer
+    own = {"diagonal": 5, "lru": 10, "min-gru": gate, "selective-diagonal": gate + 5}
+    each = own[cell] if cell in own else gates[cell] * (3 * 3 + 3 + 2 * 2 + 2)
     assert sums["_hh"][1] == ways * each
-    if cell in ("elman", "diagonal"):
+    if cell == "elman" or cell in own:
         assert means.readout == pytest.approx(sums["_ho"][0] / sums["_ho"][1], rel=1e-12)
     else:
         assert means.readout is None

@@ -27,6 +27,7 @@ from perdure.networks.batch import Data
 from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.fisher import fisher
 from perdure.networks.network import Network
+from perdure.networks.targets import negative_log_likelihood
 from perdure.randomness import generator
 from perdure.storage.store import RunFolder
 from perdure.targets.bits import Bits
@@ -110,15 +111,16 @@ def test_all_columns_are_the_network_itself(cell):
     y = source.integers(0, 2, (50, 5))
     y[np.arange(5) >= lengths[:, None]] = -1
     data = Data(Sequences(Tags(), source.normal(size=(50, 5, 2)).astype(np.float32), y, lengths))
-    units = torch.tensor([0, 2, 3, 5, 6, 7])
+    size = 6 * network.architecture.numbers_per_unit + 2  # of a network of which this is a part
+    units = torch.tensor([unit for unit in range(size) if unit not in (1, 4)])
     part = ServedTask(network, weights, 1, data, data, units)
-    found = reduce_states([part], 8, generator(0), Fitting(iterations=0))
+    found = reduce_states([part], size, generator(0), Fitting(iterations=0))
     exact = evaluate(network, weights, data, 1)
-    assert found.basis.shape == (8, 8)
+    assert found.basis.shape == (size, size)
     assert found.whole == found.accuracy[-1] == pytest.approx(exact.accuracy)
     assert found.loss[-1] == pytest.approx(exact.loss, rel=1e-5)
     with pytest.raises(PerdureError, match="stop bit"):
-        reduce_states([part], 8, generator(0), Fitting(place="stop"))
+        reduce_states([part], size, generator(0), Fitting(place="stop"))
 
 
 # Finished runs
@@ -261,6 +263,29 @@ def test_flatness_agrees_with_the_importance_of_online_ewc(runs):
         assert min(row[1] for row in rows) > 0
 
 
+def test_the_precision_of_the_laplace_approximation_equals_a_loop(runs):
+    """I / sigma^2 plus the squared gradients of all samples, one backward pass each; N is all of them."""
+    opened = OpenedRun(*runs["from-scratch"])
+    rows = look(runs, "from-scratch", "flatness", samples=None, prior=0.5).rows
+    sums = []
+    for task in range(3):
+        network, weights = opened.running(task, task)
+        names = list(network.layout_of(task).axes)
+        chosen = {name: weights[name].detach().clone().requires_grad_() for name in names}
+        train = opened.data(task)[task].train
+        total = 0.0
+        for sample in range(len(train)):
+            batch = train.batch(slice(sample, sample + 1))
+            loss = negative_log_likelihood(network(weights | chosen, batch, task), batch)
+            total += sum(float(g.double().square().sum()) for g in torch.autograd.grad(loss, chosen.values()))
+        sums.append(total / sum(value.numel() for value in chosen.values()))
+    np.testing.assert_allclose([row[3] for row in rows], [4 + one for one in sums], rtol=1e-4)
+    np.testing.assert_allclose([row[4] for row in rows], 4 + np.cumsum(sums), rtol=1e-4)
+    few = look(runs, "from-scratch", "flatness", samples=60, prior=0.5).rows
+    count = len(opened.data(0)[0].train)
+    assert few[0][3] == pytest.approx(4 + count * few[0][1])  # N_k is the task's, not the estimate's
+
+
 def test_supervised_reaches_the_accuracy_of_the_run(runs):
     for method in ("online-ewc", "masking", "hnet"):
         finding = look(runs, method, "supervised", columns=None, iterations=3, samples=100)
@@ -357,5 +382,5 @@ def test_the_catalogue_is_light():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
     assert list(ANALYSES) == [
         *("dimensionality", "importance", "supervised", "readout", "embeddings"),
-        *("flatness", "theory", "steps", "forgetting"),
+        *("flatness", "theory", "rehearsed", "steps", "transfer", "plasticity", "forgetting"),
     ]

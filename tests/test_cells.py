@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import perdure
-from helpers import CELLS, random_weights, sequences, whole
+from helpers import CELLS, STEPS, random_weights, sequences, whole
 from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.cells.cell import LayerInput
 from perdure.networks.cells.diagonal import Diagonal
@@ -19,7 +19,7 @@ from perdure.networks.fisher import fisher
 from perdure.networks.network import Network
 from perdure.networks.packing import pack_lengths
 from perdure.networks.tape import Tape, TaskVector
-from perdure.registry import chosen
+from perdure.registry import chosen, pieces
 from perdure.targets.bits import Bits
 from perdure.targets.label import Label
 from perdure.targets.tags import Tags
@@ -52,14 +52,13 @@ def gru(w, x, state):
     return ((1 - z) * n + z * h,)
 
 
-def diagonal(w, x, state):
-    """h_t = a h_{t-1} + sqrt(1 - a^2) (W_ih x_t + b_ih), a = sigmoid(d + log(0.9 / 0.1))."""
-    (h,) = state
-    a = (w["decay_hh"] + torch.log(torch.tensor(9.0, dtype=torch.float64))).sigmoid()
-    return (a * h + (1 - a * a).sqrt() * (w["weight_ih"] @ x + w["bias_ih"]),)
+def single(step):
+    """A step whose state is h alone."""
+    return lambda w, x, state: (step(w, x, state[0]),)
 
 
-EQUATIONS = {"elman": (elman, 1), "lstm": (lstm, 2), "gru": (gru, 1), "diagonal": (diagonal, 1)}
+EQUATIONS = {"elman": (elman, 1), "lstm": (lstm, 2), "gru": (gru, 1)}
+EQUATIONS |= {cell: (single(step), 1) for cell, step in STEPS.items()}
 """The step of each cell, for one sequence, and how many vectors its state has."""
 
 
@@ -70,8 +69,11 @@ def test_every_cell_has_its_equation_here():
 def loop(cell, weights, x, *, reverse, added=None):
     """States [T, H] of one sequence x [T, F], one step after the other."""
     step, size = EQUATIONS[cell]
-    state = tuple(torch.zeros(UNITS, dtype=torch.float64) for _ in range(size))
-    if added is not None:
+    width = UNITS * pieces("cells")[cell].numbers_per_unit
+    state = tuple(torch.zeros(width, dtype=torch.float64) for _ in range(size))
+    if added is not None and cell in STEPS:
+        weights = weights | {"added": added}
+    elif added is not None:
         weights = weights | {"bias_ih": weights["bias_ih"] + added}
     states = []
     for row in x.flip(0) if reverse else x:
@@ -90,7 +92,8 @@ def test_states_and_gradients_are_those_of_the_equation(cell, lengths, told, tap
     network = Network(architecture, INPUTS, (2,))
     source = torch.Generator().manual_seed(len(lengths))
     padded = torch.randn(len(lengths), 5, INPUTS, generator=source, dtype=torch.float64)
-    goal = torch.randn(len(lengths), 5, 2 * UNITS, generator=source, dtype=torch.float64)
+    width = 2 * UNITS * architecture.cell.numbers_per_unit
+    goal = torch.randn(len(lengths), 5, width, generator=source, dtype=torch.float64)
     packing, prefixes = pack_lengths(torch.tensor(lengths)), architecture.prefixes(0)
     names = [f"identity.0.{prefix.rstrip('.')}" for prefix in prefixes]
     results = []
@@ -101,7 +104,7 @@ def test_states_and_gradients_are_those_of_the_equation(cell, lengths, told, tap
         if ours:
             vectors = tuple(TaskVector((name,), None) if told else None for name in names)
             given = LayerInput(packing.pack(x), packing, vectors, Tape() if taped else None)
-            states = packing.unpack(torch.cat(architecture.cell.run(leaves, prefixes, given), dim=1))
+            states = packing.unpack(architecture.cell.run(leaves, prefixes, given))
         else:
             rows = []
             for n, length in enumerate(lengths):
@@ -212,5 +215,5 @@ def test_no_code_but_the_cells_own_names_a_cell():
         named[path.relative_to(SOURCE)] = (words | texts) & set(CELLS)
     inside = {path for path, cells in named.items() if cells}
     assert Path("networks/cells/__init__.py") in inside  # names the default, so something is found at all
-    others = {Path("networks/native"), Path("paper/items")}  # its sweeps in C; settings of the paper
+    others = {Path("paper/items")}  # settings of the paper
     assert {path.parent for path in inside} <= {Path("networks/cells"), *others}

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -17,7 +16,7 @@ QUICK = ["--scale", "smoke", "--training.iterations", "4", "--training.validate_
 
 
 def command(*words):
-    return [sys.executable, "-m", "perdure.cli", *words]
+    return [sys.executable, "-m", "perdure", *words]
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +62,7 @@ def test_tables_lists_and_plots(capsys):
         assert file.read(4) == b"\x89PNG"
     run = os.listdir("runs")[0]
     assert main(["show"]) == 0
-    assert run[:8] in capsys.readouterr().out
+    assert run[:6] in capsys.readouterr().out
     assert main(["show", run[:5], "--plot", "m.svg"]) == 0
     assert "task 3" in capsys.readouterr().out
     with open("m.svg") as file:
@@ -173,7 +172,7 @@ def test_help_needs_no_torch():
         (["run", "permuted-copy", "multitask+si"], "no old task"),
         (["run", "permuted-copy", "si", "--seeds", "2", "--plot", "x.png"], "--plot draws one run"),
         (["run", "permuted-copy", "si", "--runs", "/proc/nowhere", *QUICK], "--runs DIR"),
-        (["run", "permuted-copy", "fine-tuning", "--plot", "x.jpeg", *QUICK], ".png, .pdf, .svg"),
+        (["run", "permuted-copy", "fine-tuning", "--plot", "x.jpeg", *QUICK], ".png, .pdf or .svg"),
         (["show", "abc"], "No run 'abc'"),
         (["show"], "No finished runs"),
         (["show", "a", "b"], "one run"),
@@ -255,38 +254,3 @@ def test_on_off_options_may_stand_alone(capsys):
     words = ["run", "permuted-copy", "fine-tuning", "--network.bidirectional=false", "--json", *QUICK]
     assert main(words) == 0
     assert json.loads(capsys.readouterr().out)["config"]["network"]["bidirectional"] is False
-
-
-LONG = ["run", "permuted-copy", "fine-tuning", "--seeds", "4", "--scale", "smoke", "--json"]
-LONG += ["--training.iterations", "300"]
-
-
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory):
-    """Accuracies of runs that nobody stopped."""
-    runs = str(tmp_path_factory.mktemp("fresh"))
-    done = subprocess.run(command(*LONG, "--runs", runs), capture_output=True, text=True, check=True)
-    return [json.loads(line)["accuracy"] for line in done.stdout.splitlines()]
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 2)])
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_signals_stop_cleanly_and_the_run_goes_on_later(number, code, workers, capsys, uninterrupted):
-    started = command(*LONG, "--workers", workers)
-    process = subprocess.Popen(started, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not any(
-        name.startswith("after-") for _, _, names in os.walk("runs") for name in names
-    ):
-        time.sleep(0.02)
-    process.send_signal(number)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == code, err
-    assert "continues where it stopped" in err
-    finished = sum("record.json" in names for _, _, names in os.walk("runs"))
-    assert finished <= 2  # the signal stops what is running and what waits
-    assert "Traceback" not in err
-    assert main(LONG) == 0  # in one process, whoever began them
-    resumed = [json.loads(line)["accuracy"] for line in capsys.readouterr().out.splitlines()]
-    assert len(resumed) == 4
-    assert resumed == uninterrupted

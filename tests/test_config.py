@@ -12,7 +12,7 @@ from perdure.config import build, from_json, option_names, preset, sections
 from perdure.errors import PerdureError
 from perdure.methods import COMBINATIONS, METHODS, compose
 from perdure.networks.cells.lstm import LSTM
-from perdure.presets import SCALES, preset_sources, read_presets
+from perdure.presets import SCALES, preset_sources, read_presets, scales_of
 from perdure.registry import KINDS, methods, pieces
 from perdure.rehearsal.generative import Generative
 
@@ -21,12 +21,26 @@ ALL_METHODS = [*METHODS, *COMBINATIONS]
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "method", "scale"), list(itertools.product(BENCHMARKS, ALL_METHODS, SCALES))
+    ("benchmark", "method", "scale"),
+    [each for each in itertools.product(BENCHMARKS, ALL_METHODS, SCALES) if each[2] in scales_of(each[0])],
 )
 def test_every_preset_builds_and_survives_json(benchmark, method, scale):
     config = build(benchmark, method, scale=scale, seed=3)
     assert from_json(json.loads(json.dumps(config.json))) == config
     assert from_json(config.json).hash == config.hash
+
+
+def test_another_seed_is_another_hash_of_the_same_config():
+    config = build("permuted-copy", "si", seed=3)
+    other = config.with_seed(5)
+    assert other.hash == build("permuted-copy", "si", seed=5).hash != config.hash
+    assert other.json == build("permuted-copy", "si", seed=5).json
+
+
+def test_a_scale_that_was_not_made_is_refused():
+    assert "demo" in scales_of("permuted-copy")
+    with pytest.raises(PerdureError, match="There is no scale demo for smnist; use --scale laptop"):
+        build("smnist", "si", scale="demo")
 
 
 def test_preset_files_name_only_what_exists():
@@ -39,14 +53,14 @@ def test_preset_files_name_only_what_exists():
                 assert scales in BENCHMARKS
                 continue
             assert set(scales) <= set(SCALES)
-            known = {
-                name
-                for other in ([method] if method != "all" else ALL_METHODS)
-                for name in option_names(sections(benchmark, other))
-            }
             for table in scales.values():
-                values = {k: v for k, v in table.items() if k not in ("source", "variant")}
-                assert set(_flat(values)) <= known
+                values = _flat({k: v for k, v in table.items() if k not in ("source", "variant")})
+                known = {
+                    name
+                    for other in ([method] if method != "all" else ALL_METHODS)
+                    for name in option_names(sections(benchmark, other, values))
+                }
+                assert set(values) <= known
                 assert method == "all" or table["source"]
                 assert len(table.get("source", "")) < 130
                 for variant in table.get("variant", []):
@@ -166,7 +180,7 @@ def test_hashes_differ_where_configs_do():
         ("multitask+hnet", "no old task"),
         ("hnet+online-ewc", "a hypernetwork generates them"),
         ("", "Unknown method"),
-        ("si+", "Unknown method ''"),
+        ("si+", "nothing to join"),
     ],
 )
 def test_combinations_without_meaning_are_refused(name, message):

@@ -98,8 +98,13 @@ def fault(command: str) -> str | None:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_commands_in_documents_are_known(path):
-    with contextlib.chdir(PLUGINS):  # the documents speak of files there
+def test_commands_in_documents_are_known(path, tmp_path):
+    shutil.copytree(PLUGINS, tmp_path, dirs_exist_ok=True)  # the documents speak of files there
+    source = np.random.default_rng(0)
+    for task in ("mine/a.npz", "mine/b.npz"):  # and of a folder with data
+        (tmp_path / "mine").mkdir(exist_ok=True)
+        np.savez(tmp_path / task, x=source.normal(size=(40, 5, 2)), y=np.arange(40) % 2)
+    with contextlib.chdir(tmp_path):
         faults = {command: what for command in commands_in(path) if (what := fault(command))}
     assert not faults
 

@@ -12,6 +12,7 @@ import textwrap
 import threading
 import time
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -124,7 +125,7 @@ def saved_iterations(runs, configs):
 
 
 def test_a_killed_worker_is_one_sentence_and_the_others_are_saved(tmp_path):
-    configs = configs_of(2, iterations=3000)  # long enough that the survivor is within its first task
+    configs = configs_of(2, iterations=30_000)  # long enough that the survivor is within its first task
     begun: set[int] = set()
 
     def kill(number, news):
@@ -177,8 +178,9 @@ if __name__ == "__main__":
 """
 
 
+@pytest.fixture
 def started(tmp_path):
-    """A program that runs two configs, once both are under way; and the ids of all its processes."""
+    """A program that runs two configs, once both are under way; nothing of it outlives a failing test."""
     (tmp_path / "program.py").write_text(SCRIPT)
     process = subprocess.Popen(
         [sys.executable, tmp_path / "program.py", tmp_path / "runs"],
@@ -192,7 +194,9 @@ def started(tmp_path):
         line = process.stdout.readline()
         assert line, process.stderr.read()
         seen.add(line.strip())
-    return process
+    yield process
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def members(group: int) -> list[int]:
@@ -212,9 +216,42 @@ def members(group: int) -> list[int]:
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="/proc is not there")
 
 
+DROPPED = """
+import signal, sys, perdure
+from contextlib import suppress
+from perdure.executors import run_many
+from perdure.learning.engine import Progress
+
+seen = set()
+
+def watch(number, news):
+    if isinstance(news, Progress) and number not in seen:
+        seen.add(number)
+        if len(seen) == 2:
+            with suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+
+if __name__ == "__main__":
+    common = {"scale": "smoke", "network__hidden": 8, "training__iterations": 100_000}
+    configs = [perdure.build("permuted-copy", "fine-tuning", seed=seed, **common) for seed in range(2)]
+    try:
+        run_many(configs, sys.argv[1], workers=2, watch=watch)
+    except perdure.PerdureError as error:
+        print(type(error).__name__, sorted(seen))
+"""
+
+
+def test_an_interrupt_that_python_drops_still_stops_the_workers(tmp_path):
+    """As in a destructor, where Python only prints 'Exception ignored'."""
+    (tmp_path / "program.py").write_text(DROPPED)
+    command = [sys.executable, tmp_path / "program.py", tmp_path / "runs"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.stdout == "Interrupted [0, 1]\n", done.stderr
+
+
 @needs_proc
-def test_ctrl_c_at_the_terminal_reaches_all_processes_and_is_quiet(tmp_path):
-    process = started(tmp_path)
+def test_ctrl_c_at_the_terminal_reaches_all_processes_and_is_quiet(tmp_path, started):
+    process = started
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     _, err = process.communicate(timeout=300)
     assert err.count("Traceback") == 1  # the caller's own KeyboardInterrupt
@@ -227,8 +264,8 @@ def test_ctrl_c_at_the_terminal_reaches_all_processes_and_is_quiet(tmp_path):
 
 
 @needs_proc
-def test_workers_end_with_a_parent_that_was_killed(tmp_path):
-    process = started(tmp_path)
+def test_workers_end_with_a_parent_that_was_killed(started):
+    process = started
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     deadline = time.monotonic() + 30

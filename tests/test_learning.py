@@ -171,9 +171,8 @@ def test_heads_are_free_if_asked():
 
 @pytest.mark.parametrize("optimiser", ["Adam", "SGD", "RMSprop"])
 @pytest.mark.parametrize("task_loss_only", [True, False])
-def test_si_equals_a_slow_reference(optimiser, task_loss_only, monkeypatch):
+def test_si_equals_a_slow_reference(optimiser, task_loss_only):
     """Omega from a second optimiser that really takes the step for the watched gradient, every time."""
-    monkeypatch.setenv("PERDURE_KERNELS", "python")  # the reference looks into torch's own optimiser
     rates = {"Adam": 1e-2, "SGD": 1e-1, "RMSprop": 1e-3}
     values = {
         "penalties.si.strength": 0.5,
@@ -228,10 +227,12 @@ def _slow_contribution(phase, twin, task, task_loss_only):
     other = getattr(torch.optim, phase.training.optimiser)(
         list(copies.values()), lr=phase.training.learning_rate
     )
-    for name, state in zip(copies, phase.optimiser._states(), strict=True):
-        for key, value in state.items():
-            kept = value.clone() if isinstance(value, torch.Tensor) else value
-            other.state[copies[name]][key] = kept
+    tensors, numbers = phase.optimiser.state()
+    for place, value in tensors.items():
+        name, _, key = place.rpartition("/")
+        other.state[copies[name]][key] = value.clone()
+    for state in other.state.values():  # ours counts the steps once for all vectors
+        state.setdefault("step", torch.tensor(float(numbers.get("steps", 0))))
     for name, copy in copies.items():
         copy.grad = gradients[name].clone()
     other.step()
@@ -325,13 +326,65 @@ def test_early_stopping_restores_the_best_weights():
         phase.step()
     best = max(phase.curve, key=lambda point: (point["val accuracy"], -point["val loss"]))
     assert phase.best is not None
-    assert phase.best[0].accuracy == best["val accuracy"]
+    assert phase.best.score.accuracy == best["val accuracy"]
     state = phase.finish()
     from perdure.learning.evaluate import evaluate
 
     score = evaluate(*state.weights(learner, 0), data[0].val, 0)
     assert score.accuracy == pytest.approx(best["val accuracy"])
     assert score.loss == pytest.approx(best["val loss"], rel=1e-5)
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+@pytest.mark.parametrize("task_loss_only", [True, False])
+def test_si_integrates_up_to_the_restored_weights(task_loss_only, interrupted):
+    """A brute-force path integral, stopped at the best validation; steps after it do not count."""
+    values = {
+        "penalties.si.task_loss_only": task_loss_only,
+        "training.iterations": 60,
+        "training.patience": 3,
+        "training.validate_every": 5,
+        "training.learning_rate": 5e-2,
+    }
+    config, data, learner = setting("si", **values)
+    phase, twin = (
+        begin_phase(learner, init(learner), [0], data, config.training, generators) for _ in range(2)
+    )
+    start = {n: v.clone() for n, v in phase.trained().items()}
+    omega = {n: torch.zeros_like(v) for n, v in start.items()}
+    paths = {0: omega}
+    while not phase.done:
+        added = _slow_contribution(phase, twin, 0, task_loss_only)
+        omega = {name: omega[name] + value for name, value in added.items()}
+        paths[phase.iteration + 1] = omega
+        phase.step()
+        twin.step()
+        if interrupted:
+            tensors, facts = phase.state()
+            again = begin_phase(learner, init(learner), [0], data, config.training, generators)
+            again.restore({name: value.clone() for name, value in tensors.items()}, facts)
+            phase = again
+    best = max(phase.curve, key=lambda point: (point["val accuracy"], -point["val loss"]))["iteration"]
+    assert best < phase.iteration  # otherwise nothing is shown
+    state = phase.finish()
+    for name, path in paths[int(best)].items():
+        moved = state.parameters[name] - start[name]
+        ours = state.memories["si"][f"importance.{name}"]
+        torch.testing.assert_close(ours, (path / (moved.square() + 1e-3)).clamp(min=0), rtol=1e-4, atol=1e-6)
+        beyond = (paths[phase.iteration][name] / (moved.square() + 1e-3)).clamp(min=0)
+        assert not torch.allclose(ours, beyond, rtol=1e-2)
+
+
+def test_only_si_with_restored_weights_has_a_new_revision():
+    kept, plain = ({"training.patience": patience} for patience in (3, None))
+    revisions = {
+        (method, bool(values["training.patience"])): setting(method, **values)[0].json["revision"]
+        for method in ("si", "online-ewc", "masking+si")
+        for values in (kept, plain)
+    }
+    assert revisions["si", True] == revisions["si", False] + 1
+    assert revisions["masking+si", True] == revisions["masking+si", False] + 1
+    assert revisions["online-ewc", True] == revisions["online-ewc", False] == revisions["si", False]
 
 
 @pytest.mark.parametrize("name", OPTIMISERS)

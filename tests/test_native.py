@@ -12,16 +12,29 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.nn import functional
 
 from perdure.errors import PerdureError
+from perdure.networks.cells import lru
+from perdure.networks.cells.diagonal import products
 from perdure.networks.cells.elman import Elman
 from perdure.networks.cells.gru import GRU
 from perdure.networks.cells.lstm import LSTM
 from perdure.networks.native import build, library
 from perdure.networks.native.library import LEVELS, VARIABLE, describe
-from perdure.networks.native.products import add_squares, gradient, linear, linear_back, recurrent_gradient
+from perdure.networks.native.losses import class_loss, teacher_loss
+from perdure.networks.native.products import (
+    SquaredMap,
+    add_squares,
+    gradient,
+    layer_gradients,
+    linear,
+    linear_back,
+    recurrent_gradient,
+)
 from perdure.networks.native.sweeps import sweeps_for
-from perdure.networks.packing import pack_lengths
+from perdure.networks.packing import BACKWARDS, FORWARDS, ITSELF, pack_lengths
+from perdure.registry import find
 
 if describe().startswith("python") and os.environ.get(VARIABLE) != "python":
     pytest.skip(f"there are no native kernels here: {describe()}", allow_module_level=True)
@@ -40,7 +53,18 @@ few = settings(max_examples=15, deadline=None)
 def _native(monkeypatch):
     """Whatever the environment says, these tests are about the library."""
     if os.environ.get(VARIABLE) == "python":
-        monkeypatch.delenv(VARIABLE)
+        choose(monkeypatch, None)
+    yield
+    library.forget()
+
+
+def choose(monkeypatch, kernels):
+    """Set the variable, or unset it; it is read again."""
+    if kernels is None:
+        monkeypatch.delenv(VARIABLE, raising=False)
+    else:
+        monkeypatch.setenv(VARIABLE, kernels)
+    library.forget()
 
 
 class Sample:
@@ -65,7 +89,7 @@ class Sample:
         return [*saved, *sweeps.backward(self.grad, saved, self.weight, sweep)]
 
     def native(self, sweep):
-        sweeps = sweeps_for(self.cell, self.projection)
+        sweeps = sweeps_for(find("cells", self.cell), self.projection)
         assert sweeps is not None
         return self.run(sweeps, sweep)
 
@@ -109,7 +133,7 @@ def test_the_diagonal_recurrence_equals_autograd(units, sequences, precision, re
     sweep = packing.backward if reverse else packing.forward
     shape = (len(sample.projection), units) if each else (units,)
     factor = torch.rand(shape, generator=torch.Generator().manual_seed(1)).to(precision)
-    sweeps = sweeps_for("diagonal", factor)
+    sweeps = sweeps_for(find("cells", "diagonal"), factor)
     (states,) = sweeps.forward(sample.projection, None, factor, sweep)
     delta, _ = sweeps.backward(sample.grad, (states,), factor, sweep)
     entering = sample.projection.clone().requires_grad_()
@@ -125,6 +149,53 @@ def test_the_diagonal_recurrence_equals_autograd(units, sequences, precision, re
     close(delta, torch.autograd.grad(oracle, entering, sample.grad)[0])
 
 
+@many
+@given(widths, lengths, precisions, st.booleans(), st.booleans(), st.integers(0, 99))
+def test_the_complex_recurrence_equals_the_one_in_python(units, sequences, precision, reverse, each, seed):
+    sample = Sample("lru", 2 * units, sequences, precision, seed)
+    sweep = sample.packing.backward if reverse else sample.packing.forward
+    source = torch.Generator().manual_seed(seed + 1)
+    shape = (len(sample.projection), 2 * units) if each else (2 * units,)
+    sample.weight = (torch.rand(shape, generator=source, dtype=torch.float64) * 1.4 - 0.7).to(precision)
+    for ours, theirs in zip(sample.native(sweep), sample.run(lru.PythonSweeps, sweep), strict=True):
+        close(ours, theirs)
+
+
+@few
+@given(widths, lengths, precisions, st.booleans(), st.booleans())
+def test_the_complex_recurrence_equals_autograd(units, sequences, precision, reverse, each):
+    """Of real numbers, by torch: neither sweep is involved."""
+    sample = Sample("lru", 2 * units, sequences, precision)
+    packing = sample.packing
+    sweep = packing.backward if reverse else packing.forward
+    shape = (len(sample.projection), 2 * units) if each else (2 * units,)
+    factor = torch.rand(shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64) - 0.5
+    factor = factor.to(precision).requires_grad_()
+    entering = sample.projection.clone().requires_grad_()
+    rows, factors = entering.split(packing.sizes), factor.expand_as(entering).split(packing.sizes)
+    c = {}
+    for step, previous, carried in sweep.moves:
+        (a, b), (x, y) = (
+            factors[step][:carried].chunk(2, 1),
+            c.get(previous, rows[step])[:carried].chunk(2, 1),
+        )
+        went_on = rows[step][:carried] + torch.cat([a * x - b * y, a * y + b * x], dim=1)
+        c[step] = torch.cat([went_on, rows[step][carried:]])
+    oracle = torch.cat([c[step] for step in range(packing.steps)])
+    expected = torch.autograd.grad(oracle, (entering, factor), sample.grad, materialize_grads=True)
+    sample.weight = factor.detach()
+    for ours, theirs in zip(sample.native(sweep), (oracle.detach(), *expected), strict=True):
+        close(ours, theirs)
+
+
+@few
+@given(widths, lengths, precisions, st.booleans())
+def test_products_of_deltas_and_states_are_those_of_torch(units, sequences, precision, reverse):
+    sample = Sample("diagonal", units, sequences, precision)
+    ours = products(sample.grad, sample.projection, sample.packing, reverse=reverse)
+    same([ours], [sample.grad * sample.packing.before(sample.projection, backward=reverse)])
+
+
 @few
 @given(widths, widths, st.integers(1, 700), precisions)
 def test_products_equal_torch(units, inputs, count, precision):
@@ -135,7 +206,9 @@ def test_products_equal_torch(units, inputs, count, precision):
     close(linear(rows, weight, bias), rows @ weight.t() + bias)
     close(linear(rows, weight, None), rows @ weight.t())
     close(linear_back(delta, weight), delta @ weight)
-    close(gradient(delta, rows), delta.t() @ rows)
+    of_weight, of_bias = gradient(delta, rows)
+    close(of_weight, delta.t() @ rows)
+    close(of_bias, delta.sum(0))
 
 
 @many
@@ -155,20 +228,111 @@ def test_the_recurrent_gradient_equals_the_product(units, wide, sequences, preci
 
 
 @many
-@given(widths, widths, lengths, precisions)
-def test_squares_equal_a_loop_over_samples(tall, wide, sequences, precision):
+@given(widths, st.integers(1, 70), st.integers(1, 40), lengths, precisions, st.booleans())
+def test_the_gradients_of_a_layer_equal_those_of_its_parts(
+    wide, inputs, units, sequences, precision, reverse
+):
+    packing = pack_lengths(torch.tensor(sequences))
+    sweep = packing.backward if reverse else packing.forward
+    source, rows = torch.Generator().manual_seed(0), packing.offsets[-1]
+    delta, x, h = (torch.randn(rows, n, generator=source, dtype=precision) for n in (wide, inputs, units))
+    found = layer_gradients(delta, x, h, sweep)
+    tolerance = TOLERANCE[precision] * rows
+    expected = delta.t() @ x, delta.sum(0), delta.t() @ packing.before(h, backward=reverse)
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+    assert torch.equal(found.of_state, recurrent_gradient(delta, h, sweep))  # the same sums in the same order
+
+
+@many
+@given(st.integers(1, 60), st.integers(1, 40), precisions, st.floats(0.5, 4), st.booleans())
+def test_losses_and_their_gradients_equal_torch(rows, classes, precision, temperature, masked):
+    source, tolerance = torch.Generator().manual_seed(rows), TOLERANCE[precision]
+    logits = (5 * torch.randn(rows, classes, generator=source, dtype=precision)).requires_grad_()
+    teacher = 5 * torch.randn(rows, classes, generator=source, dtype=precision)
+    targets = torch.randint(-1 if masked else 0, classes, (rows,), generator=source)
+    mask = targets >= 0 if masked else None
+    soft = -((teacher / temperature).softmax(1) * (logits / temperature).log_softmax(1)).sum(1)
+    pairs = (
+        (
+            class_loss(logits, targets),
+            functional.cross_entropy(logits, targets, ignore_index=-1, reduction="sum"),
+        ),
+        (
+            teacher_loss(logits, teacher, mask, temperature),
+            (soft if mask is None else soft[mask]).sum() * temperature**2,
+        ),
+    )
+    for ours, theirs in pairs:
+        torch.testing.assert_close(ours, theirs, rtol=10 * tolerance, atol=rows * tolerance)
+        slopes = (torch.autograd.grad(0.3 * loss, logits, retain_graph=True)[0] for loss in (ours, theirs))
+        torch.testing.assert_close(*slopes, rtol=10 * tolerance, atol=10 * tolerance)
+
+
+def test_a_class_that_does_not_exist_is_an_error():
+    with pytest.raises(IndexError, match="not among the 3 classes"):
+        class_loss(torch.zeros(2, 3), torch.tensor([0, 3]))
+
+
+@many
+@given(widths, widths, widths, lengths, st.booleans(), precisions)
+def test_squares_equal_a_loop_over_samples(wide, inputs, units, sequences, reverse, precision):
+    """Of two maps to the same outputs, one of which reads the states of the preceding step."""
     packing = pack_lengths(torch.tensor(sequences))
     source = torch.Generator().manual_seed(0)
-    delta, inputs = (
-        torch.randn(packing.offsets[-1], n, generator=source).to(precision) for n in (tall, wide)
+    delta, x, h = (
+        torch.randn(packing.offsets[-1], n, generator=source).to(precision) for n in (wide, inputs, units)
     )
-    weight_total = torch.ones(tall, wide, dtype=torch.float64)
-    bias_total = torch.ones(tall, dtype=torch.float64)
-    assert add_squares(weight_total, bias_total, delta, inputs, packing)
-    deltas, activities = packing.unpack(delta).double(), packing.unpack(inputs).double()
-    one_by_one = torch.einsum("ntg,ntf->ngf", deltas, activities)
-    close(weight_total.to(precision), (1 + one_by_one.square().sum(0)).to(precision))
+    totals = [torch.ones(wide, n, dtype=torch.float64) for n in (inputs, units)]
+    bias_total = torch.ones(wide, dtype=torch.float64)
+    ways = (ITSELF, BACKWARDS if reverse else FORWARDS)
+    maps = [SquaredMap(*each) for each in zip((x, h), ways, totals, strict=True)]
+    assert add_squares(maps, bias_total, delta, packing)
+    deltas = packing.unpack(delta).double()
+    for total, rows in zip(totals, (x, packing.before(h, backward=reverse)), strict=True):
+        one_by_one = torch.einsum("ntg,ntf->ngf", deltas, packing.unpack(rows).double())
+        close(total.to(precision), (1 + one_by_one.square().sum(0)).to(precision))
     close(bias_total.to(precision), (1 + deltas.sum(1).square().sum(0)).to(precision))
+
+
+@few
+@given(lengths, st.integers(0, 3), st.sampled_from([torch.float32, torch.int64, torch.uint8]), st.booleans())
+def test_packing_equals_a_loop(sequences, width, kind, choosing):
+    packing = pack_lengths(torch.tensor(sequences))
+    source = torch.Generator().manual_seed(0)
+    count, longest = len(sequences) + 3, max(sequences) + 2
+    padded = torch.randint(0, 200, (count, longest, *[width + 1] * (width > 0)), generator=source).to(kind)
+    chosen = torch.randperm(count, generator=source)[: len(sequences)]
+    picked = padded[chosen] if choosing else padded[: len(sequences)]
+    order = range(len(sequences)) if packing.order is None else packing.order.tolist()
+    expected = [picked[n, step] for step in range(packing.steps) for n in order[: packing.sizes[step]]]
+    rows = packing.pack(padded, chosen) if choosing else packing.pack(picked)
+    assert torch.equal(rows, torch.stack(expected))
+
+
+@few
+@given(lengths, st.data())
+def test_plans_equal_the_ones_in_python(sequences, data):
+    packing = pack_lengths(torch.tensor(sequences))
+    count = data.draw(st.integers(1, min(sequences)))
+    last = packing.last(count)
+    with pytest.MonkeyPatch.context() as patch:
+        choose(patch, "python")
+        other = pack_lengths(torch.tensor(sequences))
+        theirs = other.last(count)
+        library.forget()
+    assert packing.sizes == other.sizes
+    if packing.order is None:
+        assert (other.order, last) == (None, theirs)
+    else:
+        assert torch.equal(packing.order, other.order)
+        assert torch.equal(last, theirs)
+
+
+def test_packing_names_a_sequence_that_is_not_there():
+    packing = pack_lengths(torch.tensor([2, 1]))
+    with pytest.raises(IndexError, match="not among 4"):
+        packing.pack(torch.zeros(4, 2), torch.tensor([0, 4]))
 
 
 def shifted(tensor, by):
@@ -217,19 +381,19 @@ def test_bits_of_products_do_not_depend_on_alignment_or_batch(units, inputs, pre
     out, back, outer = linear_back(rows, weight), linear(delta, weight, None), gradient(delta, rows)
     moved = [shifted(tensor, by) for tensor in (rows, weight, delta)]
     same([linear_back(moved[0], moved[1]), linear(moved[2], moved[1], None)], [out, back])
-    same([gradient(moved[2], moved[0])], [outer])
+    same(gradient(moved[2], moved[0]), outer)
     same([linear_back(rows[77:78], weight), linear(delta[77:78], weight, None)], [out[77:78], back[77:78]])
 
 
 def test_levels_agree(monkeypatch):
     """AVX2 and AVX-512 bit for bit, since they differ only in how many columns they treat at once."""
-    here = library._chosen("")[0]
+    here = library._chosen()[0]
     available = list(LEVELS)[: list(LEVELS).index(here) + 1]
     for cell in GATES:
         sample = Sample(cell, 37, [5, 3, 3, 1, 7, 7, 2], torch.float32)
         results = {}
         for level in available:
-            monkeypatch.setenv(VARIABLE, level)
+            choose(monkeypatch, level)
             assert describe() == f"native {level}"
             results[level] = sample.native(sample.packing.forward)
         for level in available[1:]:
@@ -255,11 +419,13 @@ def test_activations_are_precise():
         x = torch.cat([torch.linspace(-30, 30, 40001), torch.logspace(-30, 0, 4001)]).to(precision)[:, None]
         packing = pack_lengths(torch.ones(len(x), dtype=torch.int64))
         zero = torch.zeros(1, 1, dtype=precision)
-        (ours,) = sweeps_for("elman", x).forward(x, None, zero, packing.forward)
+        (ours,) = sweeps_for(find("cells", "elman"), x).forward(x, None, zero, packing.forward)
         exact = x.double().tanh()
         error = ((ours.double() - exact) / exact.where(exact != 0, 1)).abs().max()
         assert error < bound
-        gates = sweeps_for("lstm", x).forward(x.repeat(1, 4), None, zero.repeat(4, 1), packing.forward)[1]
+        gates = sweeps_for(find("cells", "lstm"), x).forward(
+            x.repeat(1, 4), None, zero.repeat(4, 1), packing.forward
+        )[1]
         exact = x.double().sigmoid()
         assert ((gates[:, :1].double() - exact) / exact).abs().max() < bound
 
@@ -283,47 +449,36 @@ def test_threads_and_processes_give_the_same_bits():
 
 def test_the_environment_chooses(monkeypatch):
     tensor = torch.zeros(1)
-    assert sweeps_for("lstm", tensor) is not None
-    assert sweeps_for("no such cell", tensor) is None
-    assert sweeps_for("lstm", tensor.half()) is None
-    assert sweeps_for("lstm", torch.zeros(1, device="meta")) is None
-    monkeypatch.setenv(VARIABLE, "python")
-    assert sweeps_for("lstm", tensor) is None
+    assert sweeps_for(find("cells", "lstm"), tensor) is not None
+    assert sweeps_for(find("cells", "min-gru"), tensor) is None
+    assert sweeps_for(find("cells", "lstm"), tensor.half()) is None
+    assert sweeps_for(find("cells", "lstm"), torch.zeros(1, device="meta")) is None
+    choose(monkeypatch, "python")
+    assert sweeps_for(find("cells", "lstm"), tensor) is None
     assert linear(torch.ones(1, 1), torch.ones(1, 1), None) is None
     assert describe() == f"python (requested by {VARIABLE})"
-    monkeypatch.setenv(VARIABLE, "avx")
+    choose(monkeypatch, "avx")
     with pytest.raises(PerdureError, match="did you mean 'avx2'"):
         describe()
 
 
 def test_without_a_library_the_reason_is_given(monkeypatch, tmp_path):
     monkeypatch.setattr(library, "LIBRARY", tmp_path / "none.so")
-    for cached in (library._opened, library._chosen):
-        cached.cache_clear()
-    try:
-        monkeypatch.delenv(VARIABLE, raising=False)
-        assert describe() == "python (no compiler was found when perdure was installed)"
-        assert sweeps_for("lstm", torch.zeros(1)) is None
-        monkeypatch.setenv(VARIABLE, "native")
-        with pytest.raises(PerdureError, match="no native kernels"):
-            describe()
-        monkeypatch.delenv(VARIABLE)
-        library.LIBRARY.write_bytes(b"not a library")
-        library._opened.cache_clear()
-        library._chosen.cache_clear()
-        assert "cannot be loaded" in describe()
-    finally:
-        for cached in (library._opened, library._chosen):
-            cached.cache_clear()
+    choose(monkeypatch, None)
+    assert describe() == "python (no compiler was found when perdure was installed)"
+    assert sweeps_for(find("cells", "lstm"), torch.zeros(1)) is None
+    choose(monkeypatch, "native")
+    with pytest.raises(PerdureError, match="no native kernels"):
+        describe()
+    library.LIBRARY.write_bytes(b"not a library")
+    choose(monkeypatch, None)
+    assert "cannot be loaded" in describe()
 
 
 def test_a_library_of_other_sources_is_not_used(monkeypatch):
-    library._opened.cache_clear()
     monkeypatch.setattr(library, "fingerprint", lambda: "another")
-    try:
-        assert "older than its sources" in library._opened()[1]
-    finally:
-        library._opened.cache_clear()
+    choose(monkeypatch, None)
+    assert "older than its sources" in describe()
 
 
 def test_a_level_that_the_processor_lacks_is_refused(monkeypatch):
@@ -331,29 +486,28 @@ def test_a_level_that_the_processor_lacks_is_refused(monkeypatch):
         def perdure_highest_level(self):
             return 0
 
-    monkeypatch.setattr(library, "_opened", lambda: (Old(), ""))
-    library._chosen.cache_clear()
-    try:
-        monkeypatch.delenv(VARIABLE, raising=False)
+    choose(monkeypatch, None)
+    with monkeypatch.context() as patch:
+        patch.setattr(library, "_opened", lambda: (Old(), ""))
         assert describe() == "native baseline"
-        monkeypatch.setenv(VARIABLE, "avx2")
+        library._chosen.cache_clear()
+        patch.setenv(VARIABLE, "avx2")
         with pytest.raises(PerdureError, match="this processor does not support avx2; its best is baseline"):
             describe()
-    finally:
-        library._chosen.cache_clear()
 
 
 def test_wrong_shapes_are_errors_not_crashes():
     sample = Sample("lstm", 8, [3, 2], torch.float32)
-    sweeps, sweep = sweeps_for("lstm", sample.projection), sample.packing.forward
+    sweeps, sweep = sweeps_for(find("cells", "lstm"), sample.projection), sample.packing.forward
     with pytest.raises(ValueError, match=r"expected \[5, 32\]"):
         sweeps.forward(sample.projection[1:], None, sample.weight, sweep)
     with pytest.raises(ValueError, match="float32"):
         sweeps.forward(sample.projection, None, sample.weight.double(), sweep)
     with pytest.raises(ValueError, match="rows of delta"):
         recurrent_gradient(sample.grad[1:], sample.grad[1:], sweep)
+    maps = [SquaredMap(sample.grad, ITSELF, torch.zeros(8, 8))]
     with pytest.raises(ValueError, match="total"):
-        add_squares(torch.zeros(8, 8), torch.zeros(8), sample.grad, sample.grad, sample.packing)
+        add_squares(maps, torch.zeros(8), sample.grad, sample.packing)
 
 
 def test_building_imports_nothing_but_the_standard_library():

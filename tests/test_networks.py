@@ -37,11 +37,28 @@ architectures = st.builds(
     cell=st.sampled_from(CELLS),
     hidden=st.lists(st.integers(1, 5), min_size=1, max_size=2).map(tuple),
     bidirectional=st.booleans(),
+    zero_forward=st.booleans(),
     input_layers=st.lists(st.integers(1, 4), max_size=1).map(tuple),
     output_layers=st.lists(st.integers(1, 4), max_size=2).map(tuple),
     heads=st.sampled_from(["multi", "single"]),
     task_identity=st.booleans(),
 )
+
+
+def test_zero_forward_leaves_only_the_backward_half():
+    """As in the original's PoS tagging: a step's output depends on this step and later ones only."""
+    network = Network(Recurrent(cell="lstm", hidden=4, bidirectional=True, zero_forward=True), 3, (2,))
+    data = sequences(Tags(), 2, 5, 3, 2, ragged=False)
+    weights = random_weights(network)
+    batch = whole(data)
+    before = by_sequence(network(weights, batch, 0), batch, data)
+    data.x[:, 0] += 1
+    after = by_sequence(network(weights, whole(data), 0), batch, data)
+    for one, other in zip(before, after, strict=True):
+        assert torch.equal(one[1:], other[1:])
+        assert not torch.equal(one[0], other[0])
+    plain = Recurrent(cell="lstm", hidden=4, bidirectional=True)
+    assert "zero_forward" not in plain.plain()
 
 
 @settings(max_examples=60, deadline=None)

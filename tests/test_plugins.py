@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -15,7 +16,7 @@ from perdure.executors import run_many
 from perdure.registry import load_plugin, methods, pieces, register
 
 PLUGINS = Path(__file__).parent.parent / "examples" / "plugins"
-EXAMPLES = {"mas.py": "mas", "a_gem.py": "a-gem"}
+EXAMPLES = {"mas.py": "my-mas", "a_gem.py": "my-a-gem"}
 
 
 class Still(Penalty):
@@ -41,7 +42,7 @@ def test_a_projected_gradient_does_not_raise_the_loss_on_stored_samples():
     import torch
 
     load_plugin(PLUGINS / "a_gem.py")
-    config = perdure.testing.small("a-gem", **{"training.iterations": 40})
+    config = perdure.testing.small("my-a-gem", **{"training.iterations": 40})
     from perdure.experiment import assemble, generators_of, on_device
     from perdure.learning.engine import begin_phase
     from perdure.learning.learner import init
@@ -80,7 +81,95 @@ def test_pieces_are_registered_from_python():
     assert methods()["still"] is still
     config = build("permuted-copy", "masking+still", scale="smoke")
     assert "still" in config.penalties
-    assert config.json["plugins"] == {__name__: registry.origin(Still).digest}
+    assert config.json["plugins"] == {
+        f"{__name__}.Still": registry.origin(Still).digest,
+        "method still": registry.origin(still).digest,
+    }
+
+
+def test_two_classes_of_one_module_are_told_apart():
+    class First(Still):
+        name: ClassVar[str] = "first-of-two"
+
+    class Second(Still):
+        name: ClassVar[str] = "second-of-two"
+
+    both = Method("two-of-one", "both", penalties=("first-of-two", "second-of-two"))
+    register(First, Second, both)
+    plugins = build("permuted-copy", "two-of-one", scale="smoke").json["plugins"]
+    assert len(plugins) == 3
+    assert {registry.origin(each).digest for each in (First, Second, both)} == set(plugins.values())
+
+
+def test_a_method_alone_is_a_plugin_too(tmp_path, monkeypatch):
+    """Its content is part of the hash, and it is named where it is missing."""
+    file = tmp_path / "only_a_method.py"
+    text = "from perdure import Method\nmine = Method('only-mine', 'as si', penalties=('si',))\n"
+    file.write_text(text)
+    source = load_plugin(file)
+    config = build("permuted-copy", "only-mine", scale="smoke")
+    assert config.json["plugins"] == {"only_a_method.py": source.digest}
+    assert build("permuted-copy", "si+only-mine", scale="smoke").json["plugins"]
+    assert from_json(config.json).hash == config.hash
+    monkeypatch.setattr(registry, "OUTSIDE", registry.Outside(installed=True))
+    with pytest.raises(PerdureError, match=r"plugin 'only_a_method\.py'"):
+        from_json(config.json)
+
+
+def test_a_refused_plugin_leaves_nothing_behind(tmp_path):
+    file = tmp_path / "half.py"
+    file.write_text(
+        "from perdure import Method, Penalty, Term\n"
+        "class Half(Penalty):\n    def begin(self, memory, context):\n        return Term()\n"
+        "si = Method('si', 'taken')\n"
+    )
+    before = registry.OUTSIDE.changes
+    with pytest.raises(PerdureError, match="already has a method 'si'"):
+        load_plugin(file)
+    assert "half" not in pieces("penalties")
+    assert registry.OUTSIDE.changes == before
+    assert not any(str(file) == each for each in registry.loaded_plugins())
+
+
+def test_a_plugin_cannot_take_the_name_of_another(tmp_path):
+    content = "from perdure import Method\nmine = Method('owned', 'as si', penalties=('si',))\n"
+    first, second, again = tmp_path / "first.py", tmp_path / "second.py", tmp_path / "new" / "first.py"
+    again.parent.mkdir()
+    for file in (first, second, again):
+        file.write_text(content)
+    load_plugin(first)
+    with pytest.raises(PerdureError, match=r"'first\.py' already has a method 'owned'.*'second\.py'"):
+        load_plugin(second)
+    load_plugin(again)  # the same plugin, from another folder
+
+
+def test_two_pieces_of_one_plugin_need_two_names(tmp_path):
+    file = tmp_path / "twins.py"
+    file.write_text(
+        "from perdure import Method\n"
+        "one = Method('twin', 'as si', penalties=('si',))\n"
+        "two = Method('twin', 'as ewc', penalties=('online-ewc',))\n"
+    )
+    with pytest.raises(PerdureError, match="two pieces called 'twin'"):
+        load_plugin(file)
+
+
+def test_a_config_finds_plugins_of_installed_packages(monkeypatch):
+    """The first thing a process does may be to read a config: entry points are loaded before it is judged."""
+    import test_plugins
+
+    class Entry:
+        value = "test_plugins"
+
+        @staticmethod
+        def load():
+            return test_plugins
+
+    monkeypatch.setattr(registry, "entry_points", lambda group: [Entry] if group == registry.GROUP else [])
+    monkeypatch.setattr(registry, "OUTSIDE", registry.Outside())
+    data = build("permuted-copy", "still", scale="smoke").json
+    monkeypatch.setattr(registry, "OUTSIDE", registry.Outside())
+    assert from_json(data).method == "still"
 
 
 def test_the_content_of_a_plugin_is_part_of_the_hash(tmp_path):
@@ -91,7 +180,7 @@ def test_the_content_of_a_plugin_is_part_of_the_hash(tmp_path):
         file.parent.mkdir()
         file.write_text(content)
         load_plugin(file)
-        hashes.append(build("permuted-copy", "mas", scale="smoke").hash)
+        hashes.append(build("permuted-copy", "my-mas", scale="smoke").hash)
     assert hashes[0] == hashes[1] != hashes[2]
     assert build("permuted-copy", "si").hash == build("permuted-copy", "si").hash
     assert "plugins" not in build("permuted-copy", "si").json
@@ -99,21 +188,20 @@ def test_the_content_of_a_plugin_is_part_of_the_hash(tmp_path):
 
 def test_a_config_names_the_plugin_that_is_missing(monkeypatch):
     load_plugin(PLUGINS / "mas.py")
-    data = build("permuted-copy", "mas", scale="smoke").json
+    data = build("permuted-copy", "my-mas", scale="smoke").json
     changed = data | {"plugins": {"mas.py": "0" * 16}}
     with pytest.raises(PerdureError, match="changed"):
         from_json(changed)
     monkeypatch.setattr(registry, "OUTSIDE", registry.Outside(installed=True))
-    monkeypatch.setattr("perdure.config.OUTSIDE", registry.OUTSIDE)
     with pytest.raises(PerdureError, match=r"plugin 'mas\.py'.*--plugin"):
         from_json(data)
 
 
 def test_workers_load_plugins(tmp_path):
     load_plugin(PLUGINS / "mas.py")
-    configs = [perdure.testing.small("mas", seed=seed) for seed in (0, 1)]
+    configs = [perdure.testing.small("my-mas", seed=seed) for seed in (0, 1)]
     results = run_many(configs, tmp_path, workers=2)
-    assert [result.record.method for result in results] == ["mas", "mas"]
+    assert [result.record.method for result in results] == ["my-mas", "my-mas"]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,11 @@ import pytest
 
 README = Path(__file__).parents[1] / "README.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-SHORTER = [('scale="smoke"', 'scale="smoke", training__iterations=20'), ("training__iterations=300", "")]
+SHORTER = [
+    ('scale="smoke"', 'scale="smoke", training__iterations=20'),
+    ("training__iterations=300", ""),
+    ('"hidden": 64}', '"hidden": 16}, training={"iterations": 20}'),
+]
 """What is replaced so that it takes less long; the second one stands beside the first."""
 PANDAS = importlib.util.find_spec("pandas") is not None
 

@@ -105,7 +105,7 @@ def test_methods_are_means_over_seeds(runs, tree):
     assert row[3] == f"{finals.mean():.2f} ± {finals.std(ddof=1) / math.sqrt(3):.2f}"
     trained = np.mean([run.parameters["trained"] for run in runs if run.method == "hnet"])
     assert int(re.sub(r"\D", "", row[6])) == round(trained)
-    kept = np.mean([run.memory["rehearsal"] for run in runs if run.method == "hnet"])
+    kept = np.mean([run.kept_bytes[-1] for run in runs if run.method == "hnet"])
     assert row[7] == " ".join(size(kept).split())
 
 

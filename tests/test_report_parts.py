@@ -14,6 +14,7 @@ from perdure.commands.running import _configs
 from perdure.config import build
 from perdure.methods import COMBINATIONS, METHODS
 from perdure.report.drawings import image
+from perdure.report.figures import _whole_ticks
 from perdure.report.numbers import MINUS, difference_text, duration, plain, points, size
 from perdure.report.reproduce import command_of
 from perdure.report.runs import POINTS, forgetting, thinned
@@ -121,3 +122,19 @@ def test_options_that_are_valid_only_together_stay_together():
     read = parse(shlex.split(command_of(made))[2:])
     (again,) = _configs(read, read.options.get("scale", "laptop"), None)
     assert again.hash == config.hash
+
+
+def test_axes_that_count_have_no_ticks_between():
+    def ticks(x, chosen=None):
+        from matplotlib.figure import Figure
+
+        axes = Figure().subplots()
+        axes.plot(x, range(len(x)))
+        if chosen:
+            axes.set_xticks(chosen)
+        _whole_ticks(axes)
+        return [float(tick) for tick in axes.get_xticks()]
+
+    assert all(tick.is_integer() for tick in ticks([1, 2, 3]))
+    assert not all(tick.is_integer() for tick in ticks([0.1, 0.5, 0.9]))
+    assert ticks([1, 2, 3], [1.5, 2.5]) == [1.5, 2.5]

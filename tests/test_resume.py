@@ -19,7 +19,7 @@ import torch
 
 from perdure.errors import Interrupted, PerdureError
 from perdure.experiment import run
-from perdure.files import Damaged, read_tensors, write, write_json, write_tensors
+from perdure.files import Damaged, read_json, read_tensors, write, write_json, write_tensors
 from perdure.learning.engine import RunOptions
 from perdure.learning.optimiser import OPTIMISERS
 from perdure.storage.store import RunFolder, all_records, find_run
@@ -236,9 +236,22 @@ def test_a_damaged_record_is_set_aside_and_made_again(tmp_path, content):
     (first.folder / "record.json").write_text(content)
     records, warnings = all_records(tmp_path)
     assert not records
-    assert "set aside as 'record.json.damaged-1'" in warnings[0]
+    assert f"The record of run {config.hash} cannot be used" in warnings[0]
+    assert (first.folder / "record.json").read_text() == content  # looking changes nothing
     again = run(config, tmp_path)
+    assert "set aside as 'record.json.damaged-1'" in again.warnings[0]
     assert again.record.accuracy == first.record.accuracy
+
+
+def test_a_record_of_a_newer_version_is_not_replaced(tmp_path):
+    config = config_of("fine-tuning", **{"training.iterations": 5})
+    path = run(config, tmp_path).folder / "record.json"
+    data = read_json(path) | {"format": 2}
+    write_json(path, data | {"versions": data["versions"] | {"perdure": "9.0"}})
+    with pytest.raises(PerdureError, match=r"Perdure 9\.0.*--force"):
+        run(config, tmp_path)
+    assert read_json(path)["format"] == 2
+    assert "set aside" in run(config, tmp_path, force=True).warnings[0]
 
 
 def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):

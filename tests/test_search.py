@@ -328,7 +328,7 @@ def test_several_tuning_seeds_count_together(tmp_path):
     )
     assert one.values == {"training.learning_rate": 1e-3}
     assert both.values == {"training.learning_rate": 1e-2}
-    with pytest.raises(PerdureError, match="Seed 1 is a tuning seed and a reporting seed"):
+    with pytest.raises(PerdureError, match="Seed 1 is both a tuning seed and a reporting seed"):
         study(tmp_path, Pretend(), Budget(seeds=2), tuning_seeds=(1,))
 
 
@@ -346,7 +346,32 @@ def test_time_that_is_up_ends_the_search(tmp_path, monkeypatch):
     assert search.chosen is not None
     waiting = [trial for trial in search.trials if trial.status == "waiting"]
     assert len(waiting) + len(search.ranked) == 24
-    assert "not finished in the time" in waiting[0].reason
+    assert "not finished within" in waiting[0].reason
+    again = Pretend(validation=slow, width=1)
+    search = study(tmp_path, again, Budget(trials=24, hours=1.0, seeds=1)).run()
+    assert again.orders == []  # the time was up before; what was found is found again
+    assert search.chosen is not None
+
+
+def test_reporting_seeds_end_within_the_time(tmp_path, monkeypatch):
+    """A setting that is not robust is not followed by others if there is no time for them."""
+    clock = [0.0]
+    monkeypatch.setattr("perdure.search.clock.time.monotonic", lambda: clock[0])
+    seconds = [400.0]
+
+    def fragile(order):
+        clock[0] += seconds[0]
+        return quality(order) - (20.0 if order["config"]["seed"] < 1000 else 0.0)
+
+    engine = Pretend(validation=fragile, seconds=lambda order: seconds[0], width=1)
+    search = study(tmp_path / "short", engine, Budget(trials=24, hours=1.0, seeds=2)).run()
+    assert len(search.candidates) == 1
+    assert not search.candidates[0].robust
+    assert clock[0] <= 3600
+    engine.orders.clear()
+    clock[0], seconds[0] = 0.0, 10.0
+    search = study(tmp_path / "long", engine, Budget(trials=24, hours=10.0, seeds=2)).run()
+    assert len(search.candidates) == 3
 
 
 def test_a_stop_is_passed_on_and_the_state_is_saved(tmp_path):

@@ -43,7 +43,7 @@ TRIALS, SEEDS = 12, 1
 PATIENCE = 300.0
 """Seconds after which a test gives up; none of them takes as long."""
 COMMAND = [
-    *(sys.executable, "-m", "perdure.cli", "run", "permuted-copy", "si", "--scale", "smoke"),
+    *(sys.executable, "-m", "perdure", "run", "permuted-copy", "si", "--scale", "smoke"),
     *(word for name, value in GIVEN.items() for word in (f"--{name}", str(value))),
     *("--training.learning_rate", "1e-4..1e-1", "--penalties.si.strength", "0.01,0.1,1.0"),
     *("--trials", str(TRIALS), "--seeds", str(SEEDS)),

@@ -159,7 +159,7 @@ def test_what_is_free_and_what_is_a_value(name, text, expected):
         (["permuted-copy", "si", "--hours", "never"], "--hours must be a number above 0"),
         (["permuted-copy", "si", "--trials", "0"], "--trials must be a whole number"),
         (["permuted-copy", "si", "--sampler", "tpee"], "did you mean 'tpe'"),
-        (["permuted-copy", "si", "--cluster", "everywhere"], "no address of a Dask scheduler"),
+        (["permuted-copy", "si", "--cluster", "everywhere"], "not an address of a Dask scheduler"),
         (["permuted-copy", "si", "--cluster", "slurm-local", "--slurm", "fast"], "name=value"),
         (["permuted-copy", "si", "--cluster", "slurm-local", "--slurm", "speed=9"], "does not take these"),
         (["permuted-copy", "si", "--training.learning_rate", "1..-1"], "from the lower to the higher"),
@@ -184,7 +184,7 @@ def test_slurm_must_be_there(capsys, monkeypatch):
 
 
 def test_help_shows_the_space_and_needs_no_torch(capsys):
-    assert main(["search", "permuted-copy", "hnet", "--help"]) == 0
+    assert main(["search", "permuted-copy", "hnet", "--scale", "paper", "--help"]) == 0
     out = capsys.readouterr().out
     assert "--weights.hidden 25,25 | 50,50" in out
     assert "hyperparameter search for the Permuted Copy Task" in out

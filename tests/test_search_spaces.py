@@ -11,11 +11,16 @@ from collections import Counter
 import pytest
 
 from perdure.errors import PerdureError
+from perdure.experiment import generators_of, learner_of
+from perdure.learning.engine import sizes_of
+from perdure.learning.learner import grow, init
 from perdure.registry import methods
+from perdure.search.halving import rungs
 from perdure.search.problem import Problem
 from perdure.search.samplers import SAMPLERS
-from perdure.search.spaces import Range, Space, file_space, grid_space, space_from
+from perdure.search.spaces import Range, Space, file_space, grid_space, read_space, space_from
 from perdure.search.tuning import designed
+from perdure.weights.hypernetwork import Hypernetwork
 
 
 def anything(point):
@@ -246,3 +251,45 @@ def test_a_design_has_one_name_however_it_is_written():
     two = designed("permuted-copy", "masking+si", None, "smoke", {"training.batch_size": 32})
     other = designed("permuted-copy", "masking+si", None, "smoke", {"training.batch_size": 33})
     assert one.id == two.id != other.id
+
+
+@pytest.mark.parametrize("method", ["si", "from-scratch", "masking", "hnet", "rtf", "hnet+r"])
+def test_weights_are_counted_without_training(method):
+    """The limit of a space counts what a run would, for every source and with decoders."""
+    problem = Problem("permuted-copy", method, "smoke", {"benchmark.tasks": 3})
+    config = problem.config({}, 0)
+    learner = learner_of(config, problem.shape.inputs)
+    state = grow(learner, init(learner), problem.shape.outputs, generators_of(config))
+    counted = sizes_of(learner, state)
+    assert problem.sizes(config) == {name: counted[name] for name in ("network", "trained")}
+
+
+def test_counting_a_hypernetwork_makes_no_weights(monkeypatch):
+    """At laptop scale a new embedding is chosen of 32 draws: seconds for each of many points."""
+    problem = Problem("permuted-copy", "hnet", "laptop", {})
+    monkeypatch.setattr(Hypernetwork, "grow", lambda *_: pytest.fail("weights were made"))
+    assert problem.sizes(problem.config({}, 0))["trained"] > 1000
+
+
+def test_rungs_of_halving():
+    assert rungs(1) == [(None, 1.0)]
+    assert [rung.phases for rung in rungs(3)] == [2, None]
+    assert [rung.phases for rung in rungs(10)] == [3, 5, None]
+    # 3 phases of all, 2 of half, 5 of a quarter of the trials: 3 + 1 + 1.25
+    assert [round(rung.share, 4) for rung in rungs(10)] == [0.5714, 0.7619, 1.0]
+
+
+def test_a_later_table_replaces_an_earlier_entry():
+    tables = {
+        "all": {
+            "training": {"clip": ["none", 1.0], "decay": 1.0},
+            "variant": [{"when": {"training.decay": 1.0}, "training": {"clip": 3.0}}],
+            "laptop": {"training": {"clip": 2.0}},
+        }
+    }
+    laptop, paper = (read_space(tables, "si", scale) for scale in ("laptop", "paper"))
+    assert [(each.name, each.domain) for each in laptop.dimensions] == [
+        ("training.decay", (1.0,)),
+        ("training.clip", (2.0,)),
+    ]
+    assert len(paper.dimensions) == 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perdure.benchmarks.smnist import Smnist, upsampled
+from perdure.benchmarks.smnist import Smnist, resampled, upsampled
 from perdure.benchmarks.sources.strokes_file import SHIPPED, Strokes, shipped
 from perdure.benchmarks.task import check_tasks
 from perdure.config import build
@@ -146,6 +146,57 @@ def test_upsampling_by_hand():
     assert twice.digit(1).tolist() == [[40, 40, 0, 0], [0, 0, 1, 1]]
     assert twice.rows.dtype == np.int8
     assert upsampled(strokes, 7).digit(1).tolist()[0] == [140, 140, 0, 0]  # more than a byte holds
+
+
+def resampled_by_hand(rows, points):
+    """One digit at a time: which rows stay, and what was moved between them."""
+    lifts = [k for k, row in enumerate(rows) if row[2]]
+    draws = [k for k, row in enumerate(rows) if not row[2]]
+    stay = set()
+    room = min(len(lifts), points - 1)
+    for among, count in ((lifts, room), (draws, points - room)):
+        count = min(count, len(among))
+        last = len(among) - 1
+        stay |= {among[-(-j * last // max(count - 1, 1))] for j in range(count)}
+    made, start = [], 0
+    for k in sorted(stay):
+        part = rows[start : k + 1]
+        made.append([*part[:, :2].sum(axis=0), *part[:, 2:].max(axis=0)])
+        start = k + 1
+    return np.array(made)
+
+
+@pytest.mark.parametrize("points", [4, 12, 40])
+def test_resampling_by_hand(digits, points):
+    strokes = digits["train"]
+    ends = np.add.reduceat(strokes.rows[:, 2] != 0, strokes.offsets)
+    chosen = [*range(300), *np.argsort(-ends)[:20]]  # some with many strokes
+    short = resampled(strokes, points)
+    assert short.lengths.max() <= points
+    assert short.rows.dtype == strokes.rows.dtype
+    assert np.array_equal(short.labels, strokes.labels)
+    for number in chosen:
+        whole, few = strokes.digit(number), short.digit(number)
+        assert np.array_equal(few, resampled_by_hand(whole, points))
+        assert np.array_equal(few[:, :2].sum(axis=0), whole[:, :2].sum(axis=0))
+        assert few[-1].tolist()[2:] == [1, 1]
+        assert few[:-1, 3].sum() == 0
+        assert few[:, 2].sum() == min(whole[:, 2].sum(), points - 1)
+        if len(whole) <= points:
+            assert np.array_equal(few, whole)
+    assert resampled(strokes, None) is strokes
+
+
+def test_points_are_named_in_results_and_only_then_part_of_the_config(quick):
+    plain, few = Smnist(), Smnist(points=12)
+    assert "points" not in plain.plain()
+    assert few.plain()["points"] == 12
+    assert plain.comparable
+    assert not few.comparable
+    assert "at most 12 points" in few.differs
+    assert "at most" not in plain.differs
+    task = Smnist(points=12, digits=2, tasks=1, **FEW).build()[0]
+    assert task.train.lengths.max() <= 24
 
 
 def test_upsampled_tasks_have_the_digits_that_the_original_draws(quick, digits):

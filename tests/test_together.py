@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from helpers import TARGETS, random_weights, sequences, whole
+from perdure.networks import together
 from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.network import Network
 from perdure.networks.targets import negative_log_likelihood
@@ -88,7 +89,17 @@ def test_features_everywhere_are_those_of_each_row(kind, identity):
 def test_joined_rows_are_the_rows_of_the_batches():
     given = list(batches(Tags(), ragged=True).values())
     joined = join(given)
-    for number, (batch, asked) in enumerate(zip(given, joined.asked, strict=True)):
+    for number, (batch, asked) in enumerate(zip(given, joined.asked(given), strict=True)):
         assert torch.equal(joined.rows[asked], batch.rows)
         assert joined.batches[asked].tolist() == [number] * len(batch.rows)
     assert len(joined.rows) == sum(len(batch.rows) for batch in given)
+
+
+@pytest.mark.parametrize("ragged", [False, True])
+def test_rows_are_joined_alike_with_and_without_the_library(ragged, monkeypatch):
+    given = list(batches(Tags(), ragged=ragged).values())
+    native = join(given)
+    monkeypatch.setattr(together, "join_rows", lambda *_: None)
+    plain = join(given)
+    assert torch.equal(native.rows, plain.rows)
+    assert all(torch.equal(a, b) for a, b in zip(native.places, plain.places, strict=True))

@@ -28,6 +28,7 @@ from perdure.networks.targets import draw
 from perdure.randomness import generator
 from perdure.storage.store import to_record
 from perdure.targets.value import Value
+from report_samples import record
 from test_arrays import FORMATS, _signals_as_before, example, read, write_csv  # noqa: F401
 
 VALUES = {
@@ -367,9 +368,9 @@ def test_tables_figures_analyses_and_report_say_what_the_percentages_are(tmp_pat
     assert (tmp_path / "figure.svg").stat().st_size > 1000
 
 
-def test_records_from_before_there_were_values_are_read(tmp_path):
+def test_records_from_before_there_were_values_are_read():
     """They lack the name of the score and the errors, and are accuracies."""
-    data = {name: None for name in ("hash", "benchmark", "method", "seed", "accuracy", "during", "final")}
-    data |= {name: None for name in ("seconds", "iterations", "tasks", "parameters", "memory", "curves")}
-    data |= {name: None for name in ("timings", "config", "versions", "machine", "format")}
+    data = {
+        name: value for name, value in record("si", 0).json.items() if name not in ("score", "error", "f1")
+    }
     assert (to_record(data).score, to_record(data).error) == ("accuracy", [])

@@ -1,4 +1,4 @@
-"""Averaged GEM (Chaudhry et al. 2019): perdure run permuted-copy a-gem --plugin a_gem.py."""
+"""Averaged GEM (Chaudhry et al. 2019): perdure run permuted-copy my-a-gem --plugin a_gem.py."""
 
 import torch
 
@@ -9,7 +9,7 @@ from perdure.rehearsal.samples import keep_random, loss_on_stored, stored_data, 
 class AGEM(Rehearsal):
     """Projects gradients that would increase the loss on stored samples."""
 
-    name, rehearses = "a-gem", False
+    name, rehearses = "my-a-gem", False
     size: int = 50
     """Samples stored per task."""
     stored = staticmethod(stored_samples)
@@ -37,4 +37,4 @@ class AGEMTerm(Term):
         return keep_random(self.memory, end, self.options.size, self.context)
 
 
-a_gem = Method("a-gem", "gradients that would raise the loss on old samples are projected", rehearsal="a-gem")
+a_gem = Method("my-a-gem", "gradients that would raise old samples' loss are projected", rehearsal="my-a-gem")

@@ -1,4 +1,4 @@
-"""Memory aware synapses (Aljundi et al. 2018): perdure run permuted-copy mas --plugin mas.py"""
+"""Memory aware synapses (Aljundi et al. 2018): perdure run permuted-copy my-mas --plugin mas.py"""
 
 import torch
 
@@ -7,24 +7,24 @@ from perdure.networks.sample_gradients import mean_sample_gradients
 from perdure.penalties.importance import Anchored, remember
 
 
-class MAS(Penalty):
+class MyMAS(Penalty):
     """Holds back weights to which the norm of the outputs is sensitive."""
 
     strength: float = 1.0
     """lambda of the penalty lambda sum Omega (psi - anchor)^2."""
 
     def begin(self, memory, context):
-        return MASTerm(self, memory, context)
+        return MyMASTerm(self, memory, context)
 
 
-class MASTerm(Term):
+class MyMASTerm(Term):
     def __init__(self, options, memory, context):
         self.options, self.memory, self.context = options, memory, context
         self.anchored = Anchored(memory, context.positions)
 
     def losses(self, step):
         distance = self.anchored.distance(step.active)
-        return {} if distance is None else {"mas": self.options.strength * distance}
+        return {} if distance is None else {"my-mas": self.options.strength * distance}
 
     def finish(self, end):  # Omega <- Omega + mean over samples of |d ||f(x)||^2 / d psi|
         memory, context = self.memory, self.context
@@ -37,4 +37,4 @@ class MASTerm(Term):
         return memory
 
 
-mas = Method("mas", "weights to which the outputs are sensitive are held back", penalties=("mas",))
+mas = Method("my-mas", "weights to which the outputs are sensitive are held back", penalties=("my-mas",))

@@ -8,13 +8,14 @@ from typing import Any
 
 from perdure import build, run, save_tasks, tasks_from
 from perdure.learning.engine import Progress, RunOptions
-from performance.peers.setting import BATCH, LEARNING_RATE, STORED, UNITS, MadeTask, Split
+from performance.peers.setting import BATCH, LEARNING_RATE, STORED, TASKS, UNITS, MadeTask, Split
 
 METHODS: dict[str, dict[str, Any]] = {
     "fine-tuning": {},
     "online-ewc": {"penalties.online-ewc.strength": 1e5},
     "si": {"penalties.si.strength": 1.0},
-    "coresets": {"rehearsal.size": STORED},
+    "er": {"rehearsal.samples": STORED * TASKS},
+    "lwf": {"penalties.lwf.strength": 1.0},
 }
 """Our methods; the strengths of EWC and SI were chosen among powers of ten, with data of seed 100."""
 

@@ -2,6 +2,7 @@
 
 The public names, imported at first use (torch takes a second to load):
 
+- `ContinualLearner` learns your own sequences task by task: learn, predict, save, load, go on;
 - `build(benchmark, method, scale=..., seed=...)` makes a config; `run(config)` runs it, `run_many` several;
 - `records(folder)` are the records of all finished runs, `.to_frame()` makes a pandas.DataFrame of them;
 - `tune(benchmark, method, space)` searches settings by validation; `Range`, `Space` and `Budget` say what
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from perdure.hooks import PhaseEnd as PhaseEnd
     from perdure.hooks import Step as Step
     from perdure.hooks import Term as Term
+    from perdure.learner.continual import ContinualLearner as ContinualLearner
     from perdure.methods import Method as Method
     from perdure.networks.bodies.body import Architecture as Architecture
     from perdure.networks.bodies.recurrent import Recurrent as Recurrent
@@ -62,6 +64,7 @@ _HOMES = {
     "Bits": "perdure.targets.bits",
     "Budget": "perdure.search.study",
     "Cell": "perdure.networks.cells.cell",
+    "ContinualLearner": "perdure.learner.continual",
     "Hook": "perdure.hooks",
     "Label": "perdure.targets.label",
     "Method": "perdure.methods",

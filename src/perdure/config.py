@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -20,13 +20,13 @@ from perdure.benchmarks.task import Benchmark
 from perdure.errors import PerdureError, unknown
 from perdure.hooks import Hook
 from perdure.learning.training import Training
-from perdure.methods import Method, canonical, compose
+from perdure.methods import Method, canonical, compose, parts_of
 from perdure.networks.bodies import DEFAULT as DEFAULT_BODY
 from perdure.networks.bodies.body import Architecture
 from perdure.options import Options, Piece, option_reader, validated
 from perdure.penalties.penalty import Penalty
-from perdure.presets import SCALES, flat_presets
-from perdure.registry import OUTSIDE, Choice, find, methods, origin, pieces
+from perdure.presets import SCALES, flat_presets, scales_of
+from perdure.registry import Choice, changes, find, methods, origin, origins, pieces
 from perdure.rehearsal.rehearsal import Rehearsal
 from perdure.weights.source import WeightSource
 
@@ -40,6 +40,9 @@ ALWAYS = ("orthogonal",)
 
 BODY = "network.body"
 """The option that selects the kind of a network's body."""
+
+DATA_SEED, OWN_SEED = "benchmark.data_seed", "seed"
+"""The option from which a benchmark draws its data, and the value that stands for the seed of the run."""
 
 CHOOSING = (BODY, "network.cell", "rehearsal.cell")
 """Options whose values are pieces, and which therefore determine what other options there are."""
@@ -79,9 +82,10 @@ class Config:
     @cached_property
     def json(self) -> dict[str, Any]:
         """As plain data; `from_json` reads it back."""
-        rehearsal = self.rehearsal
+        rehearsal, best = self.rehearsal, self.training.patience is not None
         data = {
-            "revision": REVISION + sum(piece.revision for piece in self.pieces),
+            "revision": REVISION
+            + sum(piece.revision + best * piece.revision_of_best for piece in self.pieces),
             "benchmark": {"name": self.benchmark.name, **self.benchmark.plain()},
             "method": self.method,
             "network": {"body": self.network.name, **self.network.plain()},
@@ -95,9 +99,17 @@ class Config:
 
     @cached_property
     def _plugins(self) -> dict[str, str]:
-        """Name and content digest of every plugin that a piece of this config comes from."""
-        found = [origin(type(piece)) for piece in self.pieces]
+        """Name and content digest of every plugin that a piece or the method of this config comes from."""
+        known = methods()
+        parts: list[object] = [known[part] for part in parts_of(self.method, known)]
+        found = [origin(each) for each in (*parts, *(type(piece) for piece in self.pieces))]
         return dict(sorted((source.name, source.digest) for source in found if source is not None))
+
+    def with_seed(self, seed: int) -> Config:
+        """The same with another seed; the plain data, which take long, are not made again."""
+        other = replace(self, seed=seed)
+        other.__dict__["json"] = self.json | {"seed": seed}
+        return other
 
     @cached_property
     def hash(self) -> str:
@@ -119,7 +131,7 @@ class MethodComposition:
 def sections(benchmark: str, method: str, given: Mapping[str, Any] | None = None) -> Sections:
     """The option classes of a run. Values that select pieces, such as network.cell, may be given."""
     chosen = tuple((name, _name_of(value)) for name, value in (given or {}).items() if name in CHOOSING)
-    return dict(_sections(benchmark, canonical(method, methods()), chosen, OUTSIDE.changes))
+    return dict(_sections(benchmark, canonical(method, methods()), chosen, changes()))
 
 
 def _name_of(value: object) -> str:
@@ -130,9 +142,9 @@ def _name_of(value: object) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _sections(benchmark: str, method: str, given: tuple[tuple[str, str], ...], changes: int) -> Sections:
-    """As `sections`; `changes` invalidates the cache when something is registered later."""
-    del changes
+def _sections(benchmark: str, method: str, given: tuple[tuple[str, str], ...], key: int) -> Sections:
+    """As `sections`; `key` invalidates the cache when something is registered later."""
+    del key
     parts, chosen = compose(method, methods()), dict(given)
     found: Sections = {
         "benchmark": find("benchmarks", benchmark),
@@ -181,12 +193,17 @@ def build(benchmark: str, method: str, *, scale: str = "laptop", seed: int = 0, 
 
     Values are written as on the command line, with `__` for the dots, or in a mapping:
     `build("permuted-copy", "si", training__iterations=500)` or `**{"training.iterations": 500}`.
+    The benchmark's data_seed may be "seed": then the data vary with the seed of the run.
     """
     if scale not in SCALES:
         raise unknown("scale", scale, SCALES)
+    if scale not in scales_of(benchmark):
+        raise PerdureError(f"There is no scale {scale} for {benchmark}; use --scale laptop.")
     if not isinstance(seed, int) or seed < 0:
         raise PerdureError(f"seed: must be an integer of at least 0 (given: {seed!r}).")
     values: Values = {name.replace("__", "."): value for name, value in given.items()}
+    if values.get(DATA_SEED) == OWN_SEED:
+        values[DATA_SEED] = seed
     method = canonical(method, methods())
     return _assembled(benchmark, method, seed, preset(benchmark, method, scale, values) | values)
 
@@ -238,10 +255,20 @@ def option_names(kinds: Mapping[str, type[Options]]) -> list[str]:
 
 
 def from_json(data: Mapping[str, Any]) -> Config:
-    """The config written by `Config.json`."""
-    missing = [
-        name for name in data.get("plugins", {}) if name not in {o.name for o in OUTSIDE.origins.values()}
-    ]
+    """The config written by `Config.json`; a helpful error for anything else."""
+    try:
+        return _from_json(data)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        told = f"'{error.args[0]}' is missing" if isinstance(error, KeyError) else "a part has the wrong type"
+        raise PerdureError(f"This config is not one that Perdure writes ({told}); run it again.") from error
+
+
+def _from_json(data: Mapping[str, Any]) -> Config:
+    seed = data["seed"]
+    if type(seed) is not int or seed < 0:
+        raise PerdureError(f"seed: must be an integer of at least 0 (given: {seed!r:.80}).")
+    loaded = {source.name for source in origins()}
+    missing = [name for name in data.get("plugins", {}) if name not in loaded]
     if missing:
         raise PerdureError(f"This config uses the plugin '{missing[0]}'; load it with --plugin FILE.")
     flat: dict[str, Values] = {
@@ -255,7 +282,7 @@ def from_json(data: Mapping[str, Any]) -> Config:
         for field, value in values.items()
         if field != "name"
     }
-    config = _assembled(data["benchmark"]["name"], data["method"], data["seed"], given)
+    config = _assembled(data["benchmark"]["name"], data["method"], seed, given)
     if data["revision"] != config.json["revision"]:
         raise PerdureError(
             f"This config has revision {data['revision']}, but this version has {config.json['revision']}; "
@@ -278,8 +305,19 @@ def preset(benchmark: str, method: str, scale: str, given: Values) -> Values:
         kinds = sections(benchmark, method, chosen)
         if all(_typed(kinds, key, chosen.get(key)) == _typed(kinds, key, value) for key, value in wanted):
             result |= layer.values
+    result |= _heads(sections(benchmark, method, result | given), result | given)
     known = option_names(sections(benchmark, method, result | given))
     return {name: value for name, value in result.items() if name in known}
+
+
+def _heads(kinds: Sections, chosen: Values) -> Values:
+    """The heads that a scenario needs; tasks with weights of their own have their own, and are inferred."""
+    field = kinds["benchmark"].model_fields.get("scenario")
+    scenario = None if field is None else chosen.get("benchmark.scenario", field.default)
+    weights = kinds["weights"]
+    shared = issubclass(weights, WeightSource) and weights.shares_heads
+    wanted = {"class": "growing" if shared else "multi", "domain": "single"}.get(str(scenario))
+    return {} if wanted is None else {"network.heads": wanted}
 
 
 def _typed(kinds: Mapping[str, type[Options]], name: str, value: object) -> object:

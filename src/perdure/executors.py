@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.config import Config
-from perdure.engines.local import local_pool, unmolested
+from perdure.engines.local import calling_on_ctrl_c, local_pool, unmolested
 from perdure.errors import Interrupted, PerdureError, Refused
 from perdure.experiment import RunResult
 from perdure.fingerprint import fingerprint
@@ -99,13 +99,14 @@ def _through(
                 for number, config in enumerate(configs):
                     order = common | {"number": number, "config": config.json}
                     jobs[executor.submit(function, order)] = number
-            for job in _ended(jobs, mailbox, options, watch):
-                try:
-                    results[jobs[job]] = _result(job, runs)
-                    watch(jobs[job], results[jobs[job]])
-                except PerdureError as fault:
-                    faults.append(fault)
-                    mailbox.stop()  # the others save what they have done
+            with calling_on_ctrl_c(mailbox.stop):
+                for job in _ended(jobs, mailbox, options, watch):
+                    try:
+                        results[jobs[job]] = _result(job, runs)
+                        watch(jobs[job], results[jobs[job]])
+                    except PerdureError as fault:
+                        faults.append(fault)
+                        mailbox.stop()  # the others save what they have done
         except BaseException:  # in particular Ctrl-C: no worker is left behind
             mailbox.stop()
             wait(jobs)

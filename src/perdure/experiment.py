@@ -11,7 +11,8 @@ import torch
 
 from perdure.benchmarks.task import Task, Watch, check_tasks, quiet
 from perdure.config import Config
-from perdure.errors import TOO_LARGE, PerdureError, out_of_memory
+from perdure.errors import SIZE_ERRORS, TOO_LARGE, PerdureError, out_of_memory
+from perdure.files import Damaged
 from perdure.learning.engine import Results, RunOptions, learn
 from perdure.learning.learner import Learner
 from perdure.learning.splits import Splits
@@ -74,7 +75,7 @@ def _run(config: Config, folder: RunFolder, options: RunOptions, force: bool) ->
     tasks, learner = assemble(config, options.building)
     writable(folder.path.parent)
     with folder.locked(config), threads(options.threads):
-        record = folder.record()  # another process may have finished it meanwhile
+        record = folder.recover(force=force)  # another process may have finished it meanwhile
         if record is not None and not force:
             return RunResult(record, folder.path, True, folder.warnings)
         if record is not None:
@@ -90,7 +91,7 @@ def _carry_out(
     results = _learnt(config, tasks, learner, folder, options)
     machine = {"device": options.device, "threads": str(options.threads), "kernels": describe()}
     record = make_record(config, tasks, results, machine)
-    folder.publish(record)
+    folder.publish(record, kept=options.keep)
     return record
 
 
@@ -100,9 +101,14 @@ def _learnt(
     """Learn, from the start or from a checkpoint."""
     counts = sorted({len(task.train) for task in tasks})
     samples = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    options.tell(f"{len(tasks)} tasks, {samples} training samples each")
+    each = "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks, each"
+    options.tell(f"{each} with {samples} training sample{'' if samples == '1' else 's'}")
     data, generators = on_device(tasks, options.device), generators_of(config)
-    return learn(learner, data, config.training, generators, folder, options)
+    try:
+        return learn(learner, data, config.training, generators, folder, options)
+    except Damaged as error:  # a checkpoint that is not one of this run
+        folder.reject(error)
+        return learn(learner, data, config.training, generators, folder, options)
 
 
 @contextmanager
@@ -110,7 +116,7 @@ def _memory_explained(config: Config) -> Iterator[None]:
     """Turn running out of memory into a helpful error."""
     try:
         yield
-    except (MemoryError, RuntimeError) as error:
+    except SIZE_ERRORS as error:
         if not out_of_memory(error):
             raise
         what = f"{config.benchmark.name} {config.method}, seed {config.seed}"
@@ -130,7 +136,7 @@ def threads(count: int) -> Iterator[None]:
 
 def assemble(config: Config, watch: Watch = quiet) -> tuple[list[Task], Learner]:
     """The tasks of a config, checked, and the learner for them."""
-    tasks = config.benchmark.build(watch)
+    tasks = config.benchmark.for_run(config.seed).build(watch)
     check_tasks(tasks)
     Network(config.network, tasks[0].inputs, [task.outputs for task in tasks])  # a single head must fit all
     return tasks, learner_of(config, tasks[0].inputs)
@@ -138,6 +144,11 @@ def assemble(config: Config, watch: Watch = quiet) -> tuple[list[Task], Learner]
 
 def learner_of(config: Config, inputs: int) -> Learner:
     """The learner of a config, for sequences with so many features."""
+    if config.network.heads == "growing" and not config.weights.shares_heads:
+        raise PerdureError(
+            f"network.heads: a growing head is for weights that all tasks share, and {config.method} has "
+            f"others for each task; use --network.heads multi, and the task is inferred."
+        )
     return Learner(
         config.network, inputs, config.weights, config.penalties, config.rehearsal, config.together
     )
@@ -146,7 +157,12 @@ def learner_of(config: Config, inputs: int) -> Learner:
 def on_device(tasks: list[Task], device: str) -> list[Splits]:
     """The tasks' data as tensors."""
     return [
-        Splits(task.name, task.outputs, *(Data(split, device) for split in (task.train, task.val, task.test)))
+        Splits(
+            task.name,
+            task.outputs,
+            *(Data(split, device) for split in (task.train, task.val, task.test)),
+            told=task.told,
+        )
         for task in tasks
     ]
 

@@ -6,20 +6,23 @@ import errno
 import hashlib
 import json
 import os
+import re
 import secrets
+import stat
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
-from torch import Tensor
-
-from perdure.alignment import aligned
 from perdure.errors import PerdureError
+
+if TYPE_CHECKING:  # torch takes seconds to load, and only tensors need it
+    from torch import Tensor
 
 PARTIAL = ".partial"
 """Suffix of files that are being written."""
+LARGEST_JSON, LARGEST_TENSORS = 2**26, 2**36
+"""Sizes in bytes of the largest files of each kind that are read."""
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+"""An escape in JSON that may stand for half a character."""
 
 
 class Damaged(Exception):
@@ -64,21 +67,77 @@ def _explained(error: OSError, path: Path) -> str:
     )
 
 
+def read(path: Path, largest: int) -> bytes:
+    """The content of a regular file of at most `largest` bytes.
+
+    A pipe or a device may never end, so these, and all that is no file, raise OSError.
+    """
+    # Non-blocking, since opening a pipe waits for its other end; for regular files it means nothing.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        _check_regular(path, os.fstat(handle), largest)
+    except OSError:
+        os.close(handle)
+        raise
+    with os.fdopen(handle, "rb") as file:
+        content = file.read(largest + 1)
+    if len(content) > largest:
+        raise OSError(errno.EFBIG, f"it has more than {largest} bytes", str(path))
+    return content
+
+
+def check_regular(path: Path, largest: int) -> None:
+    """Raise OSError if a path is not that of a regular file of at most `largest` bytes."""
+    _check_regular(path, path.stat(), largest)
+
+
+def _check_regular(path: Path, facts: os.stat_result, largest: int) -> None:
+    if stat.S_ISDIR(facts.st_mode):
+        raise OSError(errno.EISDIR, "it is a folder", str(path))
+    if not stat.S_ISREG(facts.st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    if facts.st_size > largest:
+        raise OSError(errno.EFBIG, f"it has more than {largest} bytes", str(path))
+
+
 def write_json(path: Path, data: Any) -> None:
     """Write data as JSON."""
     write(path, (json.dumps(data, indent=1, allow_nan=False) + "\n").encode())
 
 
 def read_json(path: Path) -> Any:
-    """Read JSON; raises Damaged if it does not parse."""
+    """Read JSON; raises Damaged if it cannot be read or does not parse."""
     try:
-        return json.loads(path.read_bytes())
-    except (ValueError, UnicodeDecodeError) as error:
-        raise Damaged(str(error)) from error
+        return parsed(read(path, LARGEST_JSON).decode())
+    except (OSError, ValueError) as error:
+        raise Damaged(_reason(error)) from error
+
+
+def parsed(text: str) -> Any:
+    """The data that JSON stands for; ValueError if it is none, nests too deep, or holds half a character."""
+    try:
+        data = json.loads(text)
+        if "\\u" in text and _SURROGATE.search(text):
+            json.dumps(data, ensure_ascii=False).encode()
+        return data
+    except RecursionError:
+        raise ValueError("it nests too deep") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not JSON (line {error.lineno}, column {error.colno})") from None
+    except UnicodeEncodeError:
+        raise ValueError("it holds half a character, a lone surrogate") from None
+
+
+def _reason(error: Exception) -> str:
+    """An error in a few words on one line."""
+    told = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+    return " ".join(told.split())[:160].rstrip(".;")
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], facts: Any = None) -> None:
     """Write tensors as safetensors, with facts (JSON) and a digest of both in the header."""
+    from safetensors.torch import save
+
     plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     text = json.dumps(facts)
     write(path, save(plain, {"facts": text, "digest": _digest(plain, text)}))
@@ -86,18 +145,27 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], facts: Any = None) -> 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], Any]:
     """Read what `write_tensors` wrote; raises Damaged if anything differs."""
+    from safetensors import SafetensorError, safe_open
+
+    from perdure.alignment import aligned
+
     try:
+        check_regular(path, LARGEST_TENSORS)
         with safe_open(path, framework="pt") as file:
             tensors = {name: aligned(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
             notes = file.metadata() or {}
         if notes.get("digest") != _digest(tensors, notes.get("facts", "")):
             raise Damaged("the digest does not match")
-        return tensors, json.loads(notes["facts"])
-    except (SafetensorError, ValueError, KeyError, EOFError, OSError) as error:
-        raise Damaged(str(error)) from error
+        return tensors, parsed(notes["facts"])
+    except KeyError:
+        raise Damaged("it has no digest") from None
+    except (SafetensorError, ValueError, TypeError, EOFError, OSError, RuntimeError) as error:
+        raise Damaged(_reason(error)) from error
 
 
 def _digest(tensors: dict[str, Tensor], text: str) -> str:
+    import torch
+
     digest = hashlib.sha256(text.encode())
     for name in sorted(tensors):
         digest.update(f"{name} {tensors[name].dtype} {tuple(tensors[name].shape)}".encode())
@@ -108,7 +176,10 @@ def _digest(tensors: dict[str, Tensor], text: str) -> str:
 def set_aside(path: Path) -> Path:
     """Rename a damaged file so that it is neither used nor lost; returns its new path."""
     number = 1
-    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+    while os.path.lexists(aside := path.with_name(f"{path.name}.damaged-{number}")):
         number += 1
-    path.rename(aside)
+    try:
+        path.rename(aside)
+    except OSError as error:
+        raise PerdureError(_explained(error, path)) from error
     return aside

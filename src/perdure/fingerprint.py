@@ -1,6 +1,6 @@
-"""What must be equal on both sides when runs are handed to other processes, so that their numbers are equal.
+"""What must be equal in driver and workers for their numbers to be equal.
 
-The driver sends its own with each order; a worker that differs refuses the order with a sentence.
+The driver sends its fingerprint with each order; a worker that differs refuses the order with a sentence.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from perdure.config import REVISION
 from perdure.errors import Refused
 from perdure.networks.native.library import VARIABLE, describe
-from perdure.registry import OUTSIDE
+from perdure.registry import origins
 
 PACKAGES = ("perdure", "torch", "numpy")
 ENDINGS = {".py", ".toml", ".c", ".h"}
@@ -33,12 +33,12 @@ def fingerprint() -> dict[str, Any]:
         "revision": REVISION,
         "code": _code(),
         "kernels": describe(),
-        "plugins": {source.name: source.digest for source in OUTSIDE.origins.values()},
+        "plugins": {source.name: source.digest for source in origins()},
     }
 
 
 def check(driver: Fingerprint) -> None:
-    """Refuse to work for a driver whose runs would have other numbers here."""
+    """Raise Refused if a driver's runs would give other numbers here."""
     worker, where = fingerprint(), f"The worker on {platform.node() or 'another machine'}"
     for name in (*PACKAGES, "python", "revision"):
         if driver[name] != worker[name]:

@@ -1,15 +1,16 @@
 """The contract of everything that accompanies a phase: penalties, rehearsal, gradient projections.
 
 A hook is a set of options. When a phase begins it makes a `Term` from its memory (named tensors that outlive
-phases). In every step the term may add losses, observe gradients, and transform the total gradient before it
-is clipped; at the end it returns the new memory. All methods of a term have defaults.
+phases). In every step the term may add losses, observe gradients, transform the total gradient before it is
+clipped, and change the step that the optimiser takes; at the end it returns the new memory. All methods of a
+term have defaults.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import torch
@@ -17,10 +18,11 @@ from torch import Tensor
 
 from perdure.errors import PerdureError
 from perdure.networks.batch import Batch, Data
-from perdure.networks.layout import Vectors
+from perdure.networks.layout import Vectors, Weights
 from perdure.networks.network import Network
 from perdure.options import Composition, Piece
 from perdure.weights.source import (
+    Generated,
     GeneratorFactory,
     Positions,
     Stock,
@@ -68,6 +70,11 @@ class PhaseContext:
             )
         return self.training_data[task]
 
+    @property
+    def snapshot(self) -> int:
+        """Bytes of all trained vectors as they were before the phase, which a teacher needs."""
+        return sum(vector.nbytes for vector in self.parameters.values())
+
     def networks_before(self, tasks: Iterable[int]) -> dict[int, TaskNetwork]:
         """The networks with which tasks ran before the phase, used as teachers."""
         source, network, buffers = self.source, self.network, self.buffers
@@ -77,6 +84,13 @@ class PhaseContext:
             )
             for task in tasks
         }
+
+    @property
+    def known_outputs(self) -> int | None:
+        """Number of outputs that a growing head had before the phase; None if heads do not grow."""
+        if not self.network.growing:
+            return None
+        return self.network.outputs[max(self.known)] if self.known else 0
 
     def networks_now(self, active: Vectors, tasks: Iterable[int]) -> dict[int, TaskNetwork]:
         """The networks with which tasks, old or new, run now; what is not trained is as before the phase."""
@@ -101,6 +115,10 @@ class Step:
     """Their outputs [M, outputs] at the required steps."""
     would_move: Callable[[], Vectors]
     """How far the optimiser would move the active vectors for their current gradients."""
+    noise: torch.Generator | None = None
+    """What drops units at random, for batches that a term trains on; None if nothing is dropped."""
+    along: Mapping[int, Tensor] = field(default_factory=dict)
+    """Outputs [M, outputs] for the batches of other tasks that terms sent along, by task."""
 
     def gradient(self, loss: Tensor) -> Vectors:
         """The gradient of a loss with respect to the active vectors; zero where there is none."""
@@ -128,6 +146,17 @@ class Term:
     """Whether `observe` is called, and with which gradient; the task's own costs a backward pass."""
     transforms: bool = False
     """Whether `transform` is called."""
+    redirects: bool = False
+    """Whether `redirect` is called."""
+
+    def along(self, size: int) -> Mapping[int, Batch]:
+        """Batches of known tasks that are to run along with the mini-batch of `size` sequences.
+
+        They run in the same pass where tasks share their body. Called before each step; the outputs are in
+        `step.along`. Only one term may send a task along.
+        """
+        del size
+        return {}
 
     def losses(self, step: Step) -> Mapping[str, Tensor]:
         """Named losses to be added to the task's; empty if there is nothing to protect."""
@@ -142,8 +171,20 @@ class Term:
         del step
         return gradients
 
+    def redirect(self, step: Step, moves: Vectors) -> Vectors:
+        """How far each active vector moves, changed; called after the optimiser, which scales each entry.
+
+        Only here can a term promise that the weights stay in a subspace: Adam leaves that of the gradient.
+        """
+        del step
+        return moves
+
     def state(self) -> Vectors:
-        """What a checkpoint within the phase must store."""
+        """What a checkpoint within the phase must store.
+
+        If the best weights are restored at the end, so is this, as it was when they were reached; `finish`
+        comes after that.
+        """
         return {}
 
     def restore(self, state: Vectors) -> None:
@@ -181,7 +222,26 @@ class Hook(Piece):
     def begin(self, memory: Vectors, context: PhaseContext) -> Term:
         """The hook's term for a phase; the memory is empty before the first."""
 
+    def generated(self, network: Network) -> Generated | None:
+        """How large a generated network of its own is, and what generates it; None if it has none."""
+        del network
+        return None
+
+    def held(self, memory: Vectors, context: PhaseContext) -> int:
+        """Bytes that it holds for the known tasks while others are learnt, beyond its memory.
+
+        Targets and teachers are made when a phase begins, from weights that are then trained further, so
+        they must be kept until it ends. `context` is that of a phase in which all tasks so far are known.
+        """
+        del memory, context
+        return 0
+
     def stored(self, memory: Vectors) -> int:
         """Number of samples in a memory."""
         del memory
         return 0
+
+    def answering(self, memory: Vectors, network: Network, weights: Weights, task: int) -> Weights:
+        """The weights with which a learnt task is tested; a hook may replace those of the head."""
+        del memory, network, task
+        return weights

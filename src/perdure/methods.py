@@ -25,7 +25,91 @@ class Method:
     """Whether all tasks are learnt in one phase."""
     presets: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict, hash=False)
     """Settings by benchmark ("all" for any) and scale, for methods from plugins: values by dotted name."""
+    like: str | None = None
+    """A method of the paper whose network and training it takes where a benchmark has no settings for it."""
 
+
+BEYOND = (
+    Method(
+        "er",
+        "samples of old tasks, with their true targets, are trained on again",
+        rehearsal="er",
+        like="coresets",
+    ),
+    Method(
+        "der",
+        "stored outputs of old tasks are matched",
+        rehearsal="der",
+        like="coresets",
+    ),
+    Method(
+        "der++",
+        "stored outputs of old tasks are matched, and their true targets trained on again",
+        rehearsal="der++",
+        like="coresets",
+    ),
+    Method(
+        "a-gem",
+        "gradients that would raise the loss on stored samples are projected",
+        rehearsal="a-gem",
+        like="coresets",
+    ),
+    Method(
+        "herding",
+        "samples nearest to the mean features are rehearsed, and tell the classes apart",
+        rehearsal="herding",
+        like="coresets",
+    ),
+    Method(
+        "lwf",
+        "old outputs on the new task's inputs are kept",
+        penalties=("lwf",),
+        like="fine-tuning",
+    ),
+    Method(
+        "mas",
+        "weights to which the outputs are sensitive are held back",
+        penalties=("mas",),
+        like="online-ewc",
+    ),
+    Method(
+        "l2-anchor",
+        "all weights are held back alike: what importance must beat",
+        penalties=("l2-anchor",),
+        like="online-ewc",
+    ),
+    Method(
+        "owm",
+        "weights move only where old inputs hardly reach",
+        penalties=("owm",),
+        like="fine-tuning",
+    ),
+    Method(
+        "gpm",
+        "weights move only outside the subspace of old inputs",
+        penalties=("gpm",),
+        like="fine-tuning",
+    ),
+    Method(
+        "duncker",
+        "weights move only where old states and their images hardly reach",
+        penalties=("duncker",),
+        like="fine-tuning",
+    ),
+    Method(
+        "l2-start",
+        "all weights are drawn towards their initial values, to stay able to learn",
+        penalties=("l2-start",),
+        like="fine-tuning",
+    ),
+    Method(
+        "shrink-and-perturb",
+        "weights are shrunk and perturbed before each task, to stay able to learn",
+        penalties=("shrink-and-perturb",),
+        like="fine-tuning",
+    ),
+)
+"""Methods that the paper does not have; each file names its source."""
 
 METHODS = {
     method.name: method
@@ -49,6 +133,7 @@ METHODS = {
         ),
         Method("online-ewc", "important weights (Fisher) are held back", penalties=("online-ewc",)),
         Method("si", "important weights (path integral) are held back", penalties=("si",)),
+        *BEYOND,
     )
 }
 """The named methods, in the order in which combinations name them."""
@@ -84,6 +169,8 @@ def compose(name: str, known: Mapping[str, Method]) -> Method:
     The pieces themselves check whether they can be combined, when a config is built.
     """
     parts = parts_of(name, known)
+    if "" in parts and len(parts) > 1:
+        raise PerdureError(f"Method '{name}' has a + with nothing to join; write it as in masking+si.")
     for part in parts:
         if part not in known:
             raise unknown("method", part, [*known, *COMBINATIONS])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -21,7 +21,10 @@ from pydantic import (
     ValidationError,
 )
 
-from perdure.errors import PerdureError, unknown
+from perdure.errors import PerdureError, shortened, unknown
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 
 class Options(BaseModel):
@@ -46,6 +49,8 @@ class Piece(Options):
     name: ClassVar[str] = ""
     revision: ClassVar[int] = 0
     """Increased when the same options would give different numbers."""
+    revision_of_best: ClassVar[int] = 0
+    """The same for runs that restore the best weights of a task; it is added to `revision` in these alone."""
 
     @classmethod
     def refusal(cls, method: Composition) -> str | None:
@@ -105,7 +110,36 @@ def option_text(value: object) -> str:
 AnyOptions = TypeVar("AnyOptions", bound=Options)
 
 Fraction = Annotated[float, Field(ge=0, lt=1)]
+Estimator = Literal["empirical", "sampled", "exact"]
+"""How the Fisher is estimated."""
+
 Strength = Annotated[float, Field(ge=0)]
+Moderate = Annotated[float, Field(ge=1e-6, le=1e6)]
+"""A number above zero whose square, and one over it, are numbers too."""
+
+
+_NEEDED = {
+    "bool_parsing": "must be true or false",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+    "int_parsing": "must be a whole number, written in digits",
+    "int_from_float": "must be a whole number",
+    "int_parsing_size": "must be a whole number of fewer digits",
+    "too_short": "must have at least {min_length} value",
+    "greater_than": "must be greater than {gt:g}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than": "must be less than {lt:g}",
+    "less_than_equal": "must be at most {le:g}",
+    "literal_error": "must be {expected}",
+}
+"""Faults as pydantic names them, in our words."""
+
+
+def _said(fault: ErrorDetails) -> str:
+    needed = _NEEDED.get(fault["type"])
+    if needed is None:
+        return fault["msg"].removeprefix("Value error, ")
+    return "it " + needed.format(**fault.get("ctx", {}))
 
 
 def validated(kind: type[AnyOptions], values: dict[str, Any], where: str) -> AnyOptions:
@@ -118,9 +152,13 @@ def validated(kind: type[AnyOptions], values: dict[str, Any], where: str) -> Any
     except ValidationError as error:
         fault = error.errors()[0]
         place = ".".join([where, *(str(part) for part in fault["loc"] if not isinstance(part, int))])
-        message = fault["msg"].removeprefix("Value error, ")
+        message = _said(fault)
         given = fault.get("input")
-        said = "" if isinstance(given, (dict, Options)) or given is None else f" (given: {given!r})"
+        said = (
+            ""
+            if isinstance(given, (dict, Options)) or given is None
+            else f" (given: {shortened(repr(given))})"
+        )
         raise PerdureError(f"{place}: {message}{said}.".replace("..", ".")) from None
 
 

@@ -77,7 +77,7 @@ class Outside:
     installed: bool = False
     """Whether entry points have been loaded."""
     changes: int = 0
-    """Number of additions so far; part of the key of everything that is cached."""
+    """Number of additions so far."""
 
 
 OUTSIDE = Outside()
@@ -113,23 +113,38 @@ def origin(piece: object) -> Origin | None:
     return OUTSIDE.origins.get(piece)
 
 
+def changes() -> int:
+    """How often something was registered so far: part of the key of what is cached about pieces."""
+    return OUTSIDE.changes
+
+
+def origins() -> list[Origin]:
+    """Where all pieces and methods from outside came from."""
+    _load_installed()
+    return list(OUTSIDE.origins.values())
+
+
 def register(*things: type[Piece] | Method) -> None:
-    """Register pieces (classes) and methods by name, for this process.
+    """Register pieces (classes) and methods by name, for this process: all of them or none.
 
     Their source text represents them in the hash of a config. Worker processes must be able to find them
     again, so pieces that run in several processes belong in a file: `load_plugin`, or `--plugin FILE`.
     """
-    for thing in things:
-        subject = thing if isinstance(thing, type) else type(thing)
-        try:
-            text = inspect.getsource(subject) if isinstance(thing, type) else repr(thing)
-        except (OSError, TypeError):
-            raise PerdureError(
-                f"The source text of '{getattr(thing, '__name__', thing)}' cannot be read, so its "
-                f"results could not be told from another version's; define it in a file or a notebook cell."
-            ) from None
-        module = thing.__module__ if isinstance(thing, type) else "a method"
-        _add(thing, Origin(module, _digest(text.encode())))
+    _add({thing: _origin_of(thing) for thing in things})
+
+
+def _origin_of(thing: type[Piece] | Method) -> Origin:
+    """Name and digest of what was registered from Python: a class by its source, a method by its choices."""
+    if isinstance(thing, Method):
+        return Origin(f"method {thing.name}", _digest(repr(thing).encode()))
+    try:
+        text = inspect.getsource(thing)
+    except (OSError, TypeError):
+        raise PerdureError(
+            f"The source text of '{thing.__name__}' cannot be read, so its results could not be told from "
+            f"another version's; define it in a file or a notebook cell."
+        ) from None
+    return Origin(f"{thing.__module__}.{thing.__qualname__}", _digest(text.encode()))
 
 
 def load_plugin(path: str | Path) -> Origin:
@@ -153,7 +168,7 @@ def load_plugin(path: str | Path) -> Origin:
     except PerdureError:
         del sys.modules[name]
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script that ends the process is no plugin
         del sys.modules[name]
         raise PerdureError(
             f"The plugin '{path}' cannot be loaded: {type(error).__name__}: {error}."
@@ -198,26 +213,46 @@ def _add_module(module: ModuleType, source: Origin) -> None:
             f"The plugin '{source.name}' defines no piece (a Penalty, Rehearsal, WeightSource, Cell, "
             f"Architecture or Benchmark) and no Method."
         )
-    for item in found:
-        _add(item, source)
+    _add(dict.fromkeys(found, source))
 
 
-def _add(thing: type[Piece] | Method, source: Origin) -> None:
-    """Store one piece or method; names of this package cannot be reused."""
-    if isinstance(thing, Method):
-        _check_free(thing.name, "method", METHODS)
-        OUTSIDE.methods[thing.name] = thing
-    else:
-        kind = _kind_of(thing)
-        _check_free(thing.name, KINDS[kind].singular, _inside(kind))
-        OUTSIDE.pieces.setdefault(kind, {})[thing.name] = thing
-    OUTSIDE.origins[thing] = source
-    OUTSIDE.changes += 1
+def _add(sources: Mapping[type[Piece] | Method, Origin]) -> None:
+    """Store pieces and methods; nothing is stored if one of their names is taken.
+
+    A plugin may be loaded again under its own name, for example after a change; it then replaces itself.
+    """
+    places = {thing: _place_of(thing) for thing in sources}
+    for thing, source in sources.items():
+        kind, name = places[thing]
+        _check_free(kind, name, source)
+        if list(places.values()).count((kind, name)) > 1:
+            raise PerdureError(f"The plugin '{source.name}' defines two pieces called '{name}'; rename one.")
+    for thing, source in sources.items():
+        kind, name = places[thing]
+        known: dict[str, Any] = OUTSIDE.methods if kind is None else OUTSIDE.pieces.setdefault(kind, {})
+        OUTSIDE.origins.pop(known.get(name), None)
+        known[name] = thing
+        OUTSIDE.origins[thing] = source
+        OUTSIDE.changes += 1
 
 
-def _check_free(name: str, what: str, taken: Mapping[str, object]) -> None:
-    if name in taken:
-        raise PerdureError(f"Perdure already has a {what} '{name}'; choose another name.")
+def _place_of(thing: type[Piece] | Method) -> tuple[str | None, str]:
+    """The kind of a piece (None for a method) and the name by which it is found."""
+    return (None, thing.name) if isinstance(thing, Method) else (_kind_of(thing), thing.name)
+
+
+def _check_free(kind: str | None, name: str, source: Origin) -> None:
+    """Refuse names of this package and names of other plugins."""
+    singular = "method" if kind is None else KINDS[kind].singular
+    if name in (METHODS if kind is None else _inside(kind)):
+        raise PerdureError(f"Perdure already has a {singular} '{name}'; choose another name.")
+    known: Mapping[str, object] = OUTSIDE.methods if kind is None else OUTSIDE.pieces.get(kind, {})
+    owner = OUTSIDE.origins.get(known.get(name))
+    if owner is not None and owner.name != source.name:
+        raise PerdureError(
+            f"The plugin '{owner.name}' already has a {singular} '{name}', so that of '{source.name}' "
+            f"cannot have this name; choose another."
+        )
 
 
 def _kind_of(piece: type[Piece]) -> str:

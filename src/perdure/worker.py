@@ -1,8 +1,8 @@
-"""What a worker does: carry out one order, given and answered as plain JSON data.
+"""A worker: carries out one order, with plain JSON data as order and answer.
 
-Nothing is raised across the border: what went wrong is an answer too, since not every engine keeps the type
-of an error. A worker that sees the driver's mailbox shares its folder and writes there; another one keeps
-checkpoints in a folder of its own, and its record travels back in the answer.
+Nothing is raised across process boundaries: errors are returned as answers, since not every engine preserves
+their type. A worker that sees the driver's mailbox shares its folder and writes there; any other worker keeps
+checkpoints in its own folder, and its record is sent back in the answer.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from perdure.mailbox import Building, Mailbox, News
 from perdure.registry import load_plugin
 
 Order = Mapping[str, Any]
-"""What a worker is told, as plain JSON data."""
+"""What a worker is to do, as plain JSON data."""
 
 LOOK = 0.2
 """Seconds between looks at the mailbox."""
 CONTINUES = "the same command continues where it was."
 PRIVATE = "PERDURE_WORKER"
-"""The environment variable that names the folder of a worker that does not share the driver's."""
+"""Environment variable for the folder of a worker that does not share the driver's."""
 
 
 def work(order: Order) -> dict[str, Any]:
-    """Carry out an order; the answer is a run's record, the validation of a part of it, or a fault."""
+    """Carry out an order; returns a run's record, the validation of a partial run, or a fault."""
     try:
         return _work(order)
     except Exception as error:
@@ -43,18 +43,18 @@ def work(order: Order) -> dict[str, Any]:
 
 
 def _kind(error: Exception) -> str:
-    """What a driver should make of an error: see `perdure.search.crew`."""
+    """The kind of an error, which decides what a driver does (see `perdure.search.crew`)."""
     if isinstance(error, Refused | Busy | Interrupted):
         return {Refused: "refused", Busy: "busy", Interrupted: "stopped"}[type(error)]
     cause = error.__cause__
     if isinstance(cause, OSError) or (cause is not None and out_of_memory(cause)):
-        return "circumstances"  # a full disk, too little memory: elsewhere or later it may go well
+        return "circumstances"  # a full disk, too little memory: it may succeed elsewhere or later
     return "failed" if isinstance(error, PerdureError) else "unexpected"
 
 
 def _work(order: Order) -> dict[str, Any]:
     for plugin in order["plugins"]:
-        if Path(plugin).is_file():  # if not, the check names it
+        if Path(plugin).is_file():  # otherwise the check reports it
             load_plugin(plugin)
     check(order["fingerprint"])
     mailbox = Mailbox(Path(order["mailbox"]))
@@ -87,7 +87,7 @@ def _work(order: Order) -> dict[str, Any]:
 def watched_run(
     config: Config, runs: Path, force: bool, options: RunOptions, tell: Callable[[News], None]
 ) -> RunResult:
-    """One run in this process, all of whose news are told."""
+    """One run in this process, with all its news passed to `tell`."""
     result = run(config, runs, _told(options, tell), force=force)
     for warning in result.warnings:
         tell(warning)
@@ -97,17 +97,19 @@ def watched_run(
 
 def _told(options: RunOptions, tell: Callable[[News], None]) -> RunOptions:
     def building(what: str, done: int, total: int) -> None:
+        if options.stop():
+            raise Interrupted("Stopped before the first iteration; the same command starts again.")
         tell(Building(what, done, total))
 
     return replace(options, watch=tell, tell=tell, building=building)
 
 
 def _silent(news: News) -> None:
-    """Nobody would hear it."""
+    """Drop the news."""
 
 
 def _teller(mailbox: Mailbox, number: int) -> Callable[[News], None]:
-    """What puts a run's news into the mailbox, ends of phases always, others now and then."""
+    """A function that puts news into the mailbox: ends of phases always, the rest now and then."""
     spoke = 0.0
 
     def tell(news: News) -> None:
@@ -124,7 +126,7 @@ def _teller(mailbox: Mailbox, number: int) -> Callable[[News], None]:
 
 
 def _private_folder(runs: str) -> Path:
-    """Where this worker keeps what belongs to a folder that it cannot see."""
+    """The worker's own folder in place of one that it cannot see."""
     place = Path(os.environ.get(PRIVATE) or Path.home() / ".cache" / "perdure" / "worker")
     return place / hashlib.sha256(runs.encode()).hexdigest()[:12]
 

@@ -37,7 +37,7 @@ class Analysis:
 
     def __call__(self, folder: RunFolder | None, record: Record | None, options: Options) -> Finding:
         """The finding about a finished run; folder and record are None if no run is needed."""
-        from perdure.analysis import views
+        from perdure.analysis import newer, views
         from perdure.analysis.opened import OpenedRun
 
         assert isinstance(options, self.options)
@@ -46,7 +46,7 @@ class Analysis:
             return finding
         if folder is None or record is None:
             raise PerdureError(f"Analysis '{self.name}' needs a finished run; name one.")
-        finding = views.OF_RUN[self.name](OpenedRun(folder, record), options)
+        finding = (views.OF_RUN | newer.OF_RUN)[self.name](OpenedRun(folder, record), options)
         return finding
 
 
@@ -68,7 +68,16 @@ _ENTRIES = (
     Analysis(
         "theory", "linear RNNs: tasks in orthogonal subspaces, until no more fit", choices.Theory, False
     ),
+    Analysis(
+        "rehearsed",
+        "whether stored, reconstructed and replayed sequences are like real ones",
+        choices.RehearsedOptions,
+    ),
     Analysis("steps", "accuracy at each output step", choices.Steps),
+    Analysis("transfer", "forward and backward transfer of each task", choices.TransferOptions),
+    Analysis(
+        "plasticity", "accuracy, dormant units and rank of states of each new task", choices.PlasticityOptions
+    ),
     Analysis("forgetting", "accuracy of each task throughout the run", choices.Forgetting),
 )
 

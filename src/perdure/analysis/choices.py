@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from perdure.options import Options, Strength
+from perdure.options import Estimator, Options, Strength
 
 Portion = Annotated[float, Field(gt=0, le=1)]
 
@@ -80,6 +80,10 @@ class FlatnessOptions(Options):
 
     samples: PositiveInt | None = 2000
     """Training samples per Fisher."""
+    estimator: Estimator = "empirical"
+    """Fisher at the true targets (empirical), at sampled ones (sampled), or in expectation (exact)."""
+    prior: PositiveFloat = 1.0
+    """Standard deviation of the Gaussian prior, for the precision of the Laplace approximation."""
 
 
 class Theory(Options):
@@ -91,8 +95,32 @@ class Theory(Options):
     """Dimensions p_k of each task's subspace."""
     tasks: PositiveInt = 12
     """Maximum number of tasks."""
+    shared: Annotated[int, Field(ge=0)] = 0
+    """Dimensions of its subspace that each task shares with all others, dynamics included."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Seed of the subspaces and dynamics."""
+
+
+class TransferOptions(Options):
+    """What learning other tasks did to each task."""
+
+
+class PlasticityOptions(Options):
+    """Whether the network is still able to learn."""
+
+    samples: PositiveInt | None = 500
+    """Test samples of each task."""
+    tau: Annotated[float, Field(gt=0, lt=1)] = 0.025
+    """A unit that varies by less than this fraction of the average is dormant."""
+
+
+class RehearsedOptions(Options):
+    """Whether what is rehearsed looks real."""
+
+    samples: PositiveInt = 200
+    """Sequences of each task and kind."""
+    references: PositiveInt = 500
+    """Real training sequences of each task to compare them with."""
 
 
 class Steps(AfterPhase):

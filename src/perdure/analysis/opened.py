@@ -9,18 +9,44 @@ import torch
 from torch import Tensor
 
 from perdure.analysis.states import States, hidden_states
-from perdure.config import from_json
+from perdure.config import Config, from_json
 from perdure.errors import PerdureError
-from perdure.experiment import assemble, on_device
+from perdure.experiment import assemble, generators_of, on_device
+from perdure.files import Damaged
 from perdure.learning.embedding_tables import all_read_through
 from perdure.learning.engine import outputs_of, unpack
-from perdure.learning.learner import LearnerState
+from perdure.learning.learner import Learner, LearnerState
+from perdure.learning.resuming import check_state
 from perdure.learning.splits import Splits
 from perdure.networks.layout import Weights
 from perdure.networks.network import BODY, Network
 from perdure.randomness import generator
 from perdure.storage.record import Record
 from perdure.storage.store import RunFolder
+from perdure.weights.source import GeneratorFactory
+
+
+def config_of(record: Record) -> Config:
+    """The config of a record, which must be the one that its hash stands for."""
+    config = from_json(record.config)
+    if config.hash != record.hash:
+        raise PerdureError(
+            f"The config of run {record.hash} is not one that this version would write; run it again."
+        )
+    return config
+
+
+def state_of(
+    folder: RunFolder, phase: int, learner: Learner, outputs: Sequence[int], generators: GeneratorFactory
+) -> LearnerState:
+    """The learner's state after a phase, from its file; names, shapes, types and numbers are checked."""
+    tensors = folder.knowledge(phase)
+    try:
+        state = unpack(tensors, learner, outputs)
+        check_state(state, learner, outputs, generators)
+    except Damaged as error:
+        raise folder.unusable(phase, error) from None
+    return state
 
 
 class OpenedRun:
@@ -29,8 +55,13 @@ class OpenedRun:
     def __init__(self, folder: RunFolder, record: Record) -> None:
         """Rebuild the tasks and the learner; weights are read when needed."""
         self.folder, self.record = folder, record
-        self.config = from_json(record.config)
+        self.config = config_of(record)
         tasks, self.learner = assemble(self.config)
+        if len(tasks) != len(record.tasks):
+            raise PerdureError(
+                f"Run {record.hash} has {len(record.tasks)} tasks, but its benchmark now makes {len(tasks)}; "
+                f"run it again."
+            )
         self._data = on_device(tasks, "cpu")
         self.state = cache(self._state)
 
@@ -67,7 +98,7 @@ class OpenedRun:
     def _state(self, phase: int) -> LearnerState:
         """The learner's state after a phase."""
         outputs = outputs_of([self._data[task] for task in self.learnt(phase)])
-        return unpack(self.folder.knowledge(phase), self.learner, outputs)
+        return state_of(self.folder, phase, self.learner, outputs, generators_of(self.config))
 
     def data(self, phase: int) -> list[Splits]:
         """The tasks' data as they were read after a phase (word vectors may have been trained)."""
@@ -92,11 +123,21 @@ class OpenedRun:
 
     def width(self, layer: int = -1) -> int:
         """Number of states of a recurrent layer, over all directions."""
-        return sum(units for _, units in self.config.network.state_groups(layer))
+        network = self.config.network
+        return network.numbers_per_unit * sum(units for _, units in network.state_groups(layer))
 
     def units(self, phase: int, task: int, layer: int = -1) -> Tensor | None:
         """Which states of a recurrent layer belong to a task's sub-network; None: all."""
-        return self._kept(phase, task, self.config.network.state_groups(layer))
+        groups, numbers = self.config.network.state_groups(layer), self.config.network.numbers_per_unit
+        kept = [self._kept(phase, task, [group]) for group in groups]
+        if kept[0] is None:
+            return None
+        parts, start = [], 0
+        for units, (_, size) in zip(kept, groups, strict=True):
+            assert units is not None
+            parts += [start + number * size + units for number in range(numbers)]
+            start += numbers * size
+        return torch.cat(parts)
 
     def features(self, phase: int, task: int) -> Tensor | None:
         """Which of the heads' input features belong to a task's sub-network; None: all."""

@@ -30,6 +30,7 @@ MOST_SEEDS = 1_000
 
 AGREES, HIGHER, LOWER = "agrees", "higher than published", "lower than published"
 NOT_DECIDED = "not decided"
+BETTER, WORSE = "better", "worse"
 AS_PUBLISHED, REVERSED, TOO_CLOSE = "as published", "the other way round", "too close to call"
 
 
@@ -44,6 +45,11 @@ class Number:
     """Lower end of the 95 % t-interval of the mean."""
     high: float | None = None
     """Upper end."""
+
+    @property
+    def sd(self) -> float:
+        """Sample standard deviation over seeds; 0 if it is unknown."""
+        return (self.sem or 0.0) * math.sqrt(self.n)
 
 
 def mean_and_sem(values: Sequence[float]) -> tuple[float, float | None]:
@@ -172,14 +178,51 @@ def order(ours: Number, published: Number, *, margin: float = MARGIN) -> str:
     """
     if published.mean == 0:
         return ""
-    if ours.sem is None or ours.n < 2:
-        return NOT_DECIDED
-    same, other = _tested(ours.mean, np.array([ours.sem]), np.array([ours.n - 1.0]), margin)
-    if same[0]:
-        return TOO_CLOSE
-    if not other[0]:
-        return NOT_DECIDED
+    found = paired_verdict(ours, margin=margin)
+    if found in (TOO_CLOSE, NOT_DECIDED):
+        return found
     return AS_PUBLISHED if ours.mean * published.mean > 0 else REVERSED
+
+
+def paired_verdict(difference: Number, *, margin: float = MARGIN) -> str:
+    """What paired differences over seeds say of two methods, first minus second.
+
+    "better" or "worse", "too close to call", or "not decided", as `sign` tells them apart.
+    """
+    found = sign(difference, margin=margin)
+    return NOT_DECIDED if found is None else {SAME: TOO_CLOSE, 1: BETTER, -1: WORSE}[found]
+
+
+SAME = 0
+"""The sign of a contrast that is shown to be smaller than the margin."""
+
+
+def sign(contrast: Number, *, margin: float = MARGIN) -> int | None:
+    """1 or -1 if a contrast over seeds is shown to be above or below 0, SAME if it is within the margin.
+
+    A contrast that is shown to be within the margin is SAME, even if it is also shown not to be 0. None if
+    nothing is shown, as always with fewer than three seeds.
+    """
+    if contrast.sem is None or contrast.n < LEAST_SEEDS:
+        return None
+    same, other = _tested(contrast.mean, np.array([contrast.sem]), np.array([contrast.n - 1.0]), margin)
+    if same[0]:
+        return SAME
+    return (1 if contrast.mean > 0 else -1) if other[0] else None
+
+
+def pairs_needed(contrast: Number, *, margin: float = MARGIN) -> int | None:
+    """The smallest number of seeds with which `sign` would decide, if mean and spread stay the same.
+
+    None if even MOST_SEEDS would not suffice, or if the spread is unknown, as with one seed.
+    """
+    if contrast.sem is None:
+        return None
+    counts = np.arange(max(contrast.n + 1, LEAST_SEEDS), MOST_SEEDS + 1)
+    sems = contrast.sem * math.sqrt(contrast.n) / np.sqrt(counts)
+    same, other = _tested(contrast.mean, sems, (counts - 1).astype(np.float64), margin)
+    decided = counts[same | other]
+    return int(decided[0]) if len(decided) else None
 
 
 Values = NDArray[np.float64]

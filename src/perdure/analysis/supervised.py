@@ -104,7 +104,8 @@ class _Frozen(NamedTuple):
             basis = basis[self.part.units]
         if self.place == "all":
             states = _projected(batch.rows, basis)
-            widths = [units for _, units in network.architecture.state_groups(-1)]
+            numbers = network.architecture.numbers_per_unit
+            widths = [numbers * units for _, units in network.architecture.state_groups(-1)]
             return network.read_out(weights, states.split(widths, dim=1), task)
         cell, prefix = _last_cell(network)
         stop, given = batch.rows[: len(batch)], batch.rows[len(batch) :]

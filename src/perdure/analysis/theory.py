@@ -103,18 +103,34 @@ class Demonstration:
     """No linear RNN with n_h units has a smaller error."""
 
 
-def linear_tasks(units: int, dimensions: Sequence[int], generator: torch.Generator) -> LinearTasks:
-    """Random tasks: successive columns of a random orthogonal matrix, so orthogonal as long as they last."""
+def linear_tasks(
+    units: int, dimensions: Sequence[int], generator: torch.Generator, *, shared: int = 0
+) -> LinearTasks:
+    """Random tasks: successive columns of a random orthogonal matrix, so orthogonal as long as they last.
+
+    With `shared` dimensions, all tasks have the first columns and what happens there in common (SM "Transfer
+    and task similarity"), so that K tasks need only shared + sum_k (p_k - shared) units.
+    """
     if not dimensions or min(dimensions) < 1 or max(dimensions) > units:
         raise PerdureError(
             f"Each task's subspace must have 1 to n_h = {units} dimensions (given: {list(dimensions)})."
         )
+    if not 0 <= shared < min(dimensions):
+        raise PerdureError(
+            f"Tasks can share 0 to {min(dimensions) - 1} of their dimensions, so that each has some of its "
+            f"own (given: {shared})."
+        )
     basis = random_orthogonal(units, generator)
-    subspaces, first = [], 0
-    for size in dimensions:
-        subspaces.append(basis[:, [(first + column) % units for column in range(size)]])
+    own = [size - shared for size in dimensions]
+    blocks = distinct_dynamics([shared, *own] if shared else own, generator)
+    common = blocks.pop(0) if shared else torch.zeros(0, 0, dtype=EXACT)
+    subspaces, dynamics, first = [], [], shared
+    for size, block in zip(own, blocks, strict=True):
+        columns = [shared + (first - shared + place) % (units - shared) for place in range(size)]
+        subspaces.append(basis[:, [*range(shared), *columns]])
+        dynamics.append(torch.block_diag(common, block))
         first += size
-    return LinearTasks(subspaces, distinct_dynamics(dimensions, generator))
+    return LinearTasks(subspaces, dynamics)
 
 
 def distinct_dynamics(dimensions: Sequence[int], generator: torch.Generator) -> list[Tensor]:
@@ -167,9 +183,11 @@ def demonstrate(tasks: LinearTasks) -> Demonstration:
     )
 
 
-def capacity(units: int, dimension: int, most: int, generator: torch.Generator) -> list[Demonstration]:
+def capacity(
+    units: int, dimension: int, most: int, generator: torch.Generator, *, shared: int = 0
+) -> list[Demonstration]:
     """Add one task of the given dimension at a time, from 1 to `most`, to a linear RNN of n_h units."""
-    everything = linear_tasks(units, [dimension] * most, generator)
+    everything = linear_tasks(units, [dimension] * most, generator, shared=shared)
     return [
         demonstrate(LinearTasks(everything.subspaces[:count], everything.dynamics[:count]))
         for count in range(1, most + 1)

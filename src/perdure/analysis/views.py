@@ -14,6 +14,7 @@ from perdure.analysis.finding import Finding, Value, beside, lines, pairs
 from perdure.analysis.flatness import accumulated, mean_fisher
 from perdure.analysis.importance import Means, keeper_of, mean_importance, own_importance, stored_importance
 from perdure.analysis.opened import OpenedRun
+from perdure.analysis.rehearsed import likenesses
 from perdure.analysis.states import Moment
 from perdure.analysis.steps import accuracy_per_step, courses, learning_curve
 from perdure.analysis.subspaces import principal_angles, readout_basis, similarities
@@ -198,20 +199,45 @@ def embeddings(run: OpenedRun, options: choices.Embeddings) -> Finding:
 
 
 def flatness(run: OpenedRun, options: choices.FlatnessOptions) -> Finding:
-    """Mean Fisher of each task right after it was learnt."""
-    means = []
+    """Mean Fisher of each task right after it was learnt, and the precision of the Laplace approximation."""
+    means, samples = [], []
     for task in range(run.network.tasks):
         phase = run.phase_of(task)
         network, weights = run.running(phase, task)
         data, chance = run.data(phase)[task].train, run.chance("flatness", task)
-        means.append(mean_fisher(network, weights, data, task, samples=options.samples, generator=chance))
-    found = accumulated(means)
-    rows: list[list[Value]] = [[entry.task + 1, entry.own, entry.accumulated] for entry in found]
+        samples.append(len(data))
+        means.append(
+            mean_fisher(
+                network,
+                weights,
+                data,
+                task,
+                samples=options.samples,
+                generator=chance,
+                estimator=options.estimator,
+            )
+        )
+    found = accumulated(means, samples, options.prior)
+    rows: list[list[Value]] = [[entry.task + 1, *entry[1:]] for entry in found]
     series = {"own": means, "accumulated": [entry.accumulated for entry in found]}
     numbers = [entry.task + 1 for entry in found]
-    title = f"{run.title}: mean of the diagonal Fisher after each task"
-    columns = ["task", "own", "accumulated"]
+    title = f"{run.title}: mean of the diagonal Fisher ({options.estimator}) after each task"
+    columns = ["task", "own", "accumulated", "precision", "precision, all tasks so far"]
     return Finding(title, columns, rows, lines(numbers, series, "task", "mean Fisher", log=True))
+
+
+def rehearsed(run: OpenedRun, options: choices.RehearsedOptions) -> Finding:
+    """How much what is rehearsed of each task is like real sequences of it."""
+    found = likenesses(run, options.samples, options.references)
+    kinds = list(found[0])
+    columns = ["task", *(f"{kind}, {what}" for what in ("recognised (%)", "distance") for kind in kinds)]
+    rows: list[list[Value]] = [
+        [task + 1, *(one[kind].recognised for kind in kinds), *(one[kind].distance for kind in kinds)]
+        for task, one in enumerate(found)
+    ]
+    series = {kind: [one[kind].recognised for one in found] for kind in kinds}
+    title = f"{run.title}: sequences whose nearest real training sequence is of their task"
+    return Finding(title, columns, rows, lines(range(1, len(found) + 1), series, "task", "recognised (%)"))
 
 
 def steps(run: OpenedRun, options: choices.Steps) -> Finding:
@@ -259,7 +285,11 @@ def forgetting(run: OpenedRun, options: choices.Forgetting) -> Finding:
 def linear_theory(options: choices.Theory) -> Finding:
     """Linear RNNs that learn more and more tasks, until they no longer fit."""
     found = theory.capacity(
-        options.units, options.dimension, options.tasks, generator(options.seed, "analysis", "theory")
+        options.units,
+        options.dimension,
+        options.tasks,
+        generator(options.seed, "analysis", "theory"),
+        shared=options.shared,
     )
     columns = [
         "tasks",
@@ -288,6 +318,7 @@ OF_RUN: dict[str, Callable[[OpenedRun, Any], Finding]] = {
     "readout": readout,
     "embeddings": embeddings,
     "flatness": flatness,
+    "rehearsed": rehearsed,
     "steps": steps,
     "forgetting": forgetting,
 }

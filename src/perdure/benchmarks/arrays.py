@@ -15,12 +15,14 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
+from perdure.benchmarks.scenario import Scenario, in_scenario
 from perdure.benchmarks.sources.own.assembling import Assembled, Rules, assemble
 from perdure.benchmarks.sources.own.given import parts_of_given
 from perdure.benchmarks.sources.own.layout import ORDER, FolderLayout, lay_out, read_source
 from perdure.benchmarks.sources.own.parts import SPLITS, Faults, OwnSequences
 from perdure.benchmarks.task import Array, Benchmark, Sequences, Task, Watch, check_tasks, quiet
 from perdure.errors import PerdureError
+from perdure.files import write
 from perdure.targets.finding import find_target
 
 
@@ -49,6 +51,7 @@ class Understood:
 class Arrays(Benchmark):
     """Your own sequences, from a folder with one file or sub-folder per task."""
 
+    later: ClassVar[tuple[str, ...]] = ("scenario",)
     origin: ClassVar[str] = "your own: --benchmark.folder DIR (docs/own-data.md, perdure data check DIR)"
 
     folder: str = ""
@@ -64,9 +67,11 @@ class Arrays(Benchmark):
     test_fraction: Share = 0.2
     """Fraction of the training sequences to test on, for tasks without a test split."""
     data_seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
-    """Seed of the randomly drawn splits."""
+    """Seed of the randomly drawn splits; seed: that of the run."""
     standardise: bool = False
     """Scale all tasks alike, so that the first task's training features have mean 0 and deviation 1."""
+    scenario: Scenario = "task"
+    """task: told at test time; class: not told, all classes so far are possible; domain: not told."""
     content: Annotated[str, Field(validate_default=True)] = ""
     """The expected digest of the files; by default that of the files as they are now."""
 
@@ -85,7 +90,12 @@ class Arrays(Benchmark):
         faults = Faults()
         faults.found += found.faults
         faults.settle(f"; perdure data check '{self.folder}' lists all")
-        return [each.task for each in found.tasks]
+        if self.scenario == "class" and self.labels == "shared":
+            raise PerdureError(
+                "benchmark.scenario: class needs tasks with classes of their own; use "
+                "--benchmark.labels own, or the scenario domain."
+            )
+        return in_scenario([each.task for each in found.tasks], self.scenario)
 
     def understand(self, watch: Watch = quiet) -> Understood:
         """Read everything that can be read, and collect all faults."""
@@ -151,8 +161,6 @@ def save_tasks(tasks: Sequence[Task], folder: Path | str) -> Path:
     This way, tasks made in Python run like all others, with records and resume:
     `build("arrays", "si", benchmark__folder=save_tasks(tasks, "mine"))`.
     """
-    from perdure.files import write  # needs torch, which takes a second to load
-
     check_tasks(tasks)
     folder = Path(folder)
     for task in tasks:

@@ -14,6 +14,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from perdure.benchmarks.scenario import Scenario, in_scenario
 from perdure.benchmarks.sources.cache import NamedArrays, digest, kept
 from perdure.benchmarks.sources.clips import ARCHIVE, FRAMES, Form, Selected, files_of, read_parts, select
 from perdure.benchmarks.sources.folder import raw
@@ -47,6 +48,7 @@ REVISION = 1
 class Audioset(Benchmark):
     """Split-AudioSet: classify ten-second sound clips; 10 tasks of 10 classes."""
 
+    later: ClassVar[tuple[str, ...]] = ("scenario",)
     needs: ClassVar[tuple[Need, ...]] = (
         Need(
             "audioset/ontology.json",
@@ -88,7 +90,10 @@ class Audioset(Benchmark):
     scaling: Literal["raw", "standardised"] = "raw"
     """Raw inputs, 0 to 255 (the paper), or mean 0 and SD 1 over the first task's training clips."""
     data_seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
-    """Seed of the selection of clips and of the assignment of classes to tasks."""
+    """Seed of the selection of clips and of the assignment of classes to tasks; seed: that of the run."""
+
+    scenario: Scenario = "task"
+    """task: told at test time; class: not told, all classes so far are possible; domain: not told."""
 
     @property
     def differs(self) -> str:
@@ -122,7 +127,7 @@ class Audioset(Benchmark):
         parts = [{split: _part(arrays, split, row) for split in SPLITS} for row in rows]
         # One scaling for all tasks, from the first one only: nothing about a later task is known in advance.
         scaling = standardisation(parts[0]["train"][0]) if self.scaling == "standardised" else None
-        return [
+        tasks = [
             Task(
                 f"{TITLES[self.subset]}, task {number}",
                 self.classes,
@@ -133,6 +138,7 @@ class Audioset(Benchmark):
             )
             for number, part in enumerate(parts, 1)
         ]
+        return in_scenario(tasks, self.scenario)
 
     def _arranged(self, watch: Watch) -> NamedArrays:
         """The result of `arrange`, read from the cache if possible."""

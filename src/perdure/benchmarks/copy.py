@@ -40,7 +40,7 @@ class _CopyFamily(Benchmark):
     test: PositiveInt = 1_000
     """Test samples."""
     data_seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
-    """Seed of inputs and of the tasks' permutations."""
+    """Seed of inputs and of the tasks' permutations; seed: that of the run."""
 
     @model_validator(mode="after")
     def _pattern_fits(self) -> Self:

@@ -98,7 +98,7 @@ class Pos(Benchmark):
     tokens: PositiveInt = 300_000
     """A split is read until it has this many words."""
     data_seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
-    """Seed of the learnt vectors."""
+    """Seed of the learnt vectors; seed: that of the run."""
 
     @property
     def differs(self) -> str:

@@ -14,6 +14,7 @@ from typing import Annotated, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, PositiveInt, model_validator
 
+from perdure.benchmarks.scenario import Scenario, in_scenario
 from perdure.benchmarks.sources.strokes_file import Strokes, shipped
 from perdure.benchmarks.task import Array, Benchmark, Sequences, Task, Watch, quiet
 from perdure.errors import PerdureError
@@ -36,6 +37,7 @@ SEEDS = 100_000
 class Smnist(Benchmark):
     """Stroke MNIST: classify strings of handwritten digits, two digits per task."""
 
+    later: ClassVar[tuple[str, ...]] = ("points", "scenario")
     origin: ClassVar[str] = "included with Perdure; made from MNIST by tools/strokes in the repository"
 
     digits: Annotated[int, Field(ge=1, le=10)] = 1
@@ -54,16 +56,29 @@ class Smnist(Benchmark):
     """Validation samples per task; default: 1000, or the first 100 training samples in the split variant."""
     test: PositiveInt | None = None
     """Test samples per task; default: 2000, or all available in the split variant."""
+    points: Annotated[int, Field(ge=4)] | None = None
+    """Draw each digit with at most so many points, evenly spaced, instead of all; pen-up flags stay."""
     data_seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
-    """Seed of the tasks, their groupings and their samples."""
+    """Seed of the tasks, their groupings and their samples; seed: that of the run."""
+
+    scenario: Scenario = "task"
+    """task: told at test time; class: not told, all classes so far are possible; domain: not told."""
 
     @property
     def differs(self) -> str:
-        """The strokes."""
-        return (
+        """The strokes, and their points."""
+        converted = (
             "Stroke MNIST: strokes are made by this project's own converter, which orders the points of one "
             "digit in ten differently."
         )
+        if self.points is None:
+            return converted
+        return f"{converted} Each digit is resampled to at most {self.points} points."
+
+    @property
+    def comparable(self) -> bool:
+        """Whether all points are read, as in the paper."""
+        return self.points is None
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -89,9 +104,9 @@ class Smnist(Benchmark):
 
     def build(self, watch: Watch = quiet) -> list[Task]:
         """The tasks; arrays are as long as the longest sequence of their split."""
-        digits = shipped()
+        digits = {part: resampled(strokes, self.points) for part, strokes in shipped().items()}
         if self.variant == "split":
-            return [self._split(pair, digits) for pair in PAIRS[: self.tasks]]
+            return in_scenario([self._split(pair, digits) for pair in PAIRS[: self.tasks]], self.scenario)
         parts = {
             "train": digits["train"].slice(0, TRAINING_DIGITS),
             "test": digits["test"],
@@ -103,7 +118,7 @@ class Smnist(Benchmark):
             watch("tasks", len(tasks), self.tasks)
             tasks.append(self._sequential(pair, seed, parts))
         watch("tasks", len(tasks), self.tasks)
-        return tasks
+        return in_scenario(tasks, self.scenario)
 
     def _pairs(self) -> list[tuple[tuple[int, int], int]]:
         """The two digits and the seed of each task.
@@ -195,6 +210,38 @@ def strung_together(strokes: Strokes, chosen: Array, labels: Array) -> Sequences
     numbers = np.repeat(begins, flat) + np.arange(int(flat.sum()))
     x[np.arange(x.shape[1]) < lengths[:, None]] = strokes.rows[numbers]
     return Sequences(Label(), x, labels, lengths)
+
+
+def resampled(strokes: Strokes, points: int | None) -> Strokes:
+    """Digits of at most so many rows (None: as they are); positions stay those of the points kept.
+
+    Every row that lifts the pen is kept, and of the others evenly spaced ones, the first and the last among
+    them; what was moved in between is added to the next row kept. Only if there are more lifts than rows,
+    these are thinned too, and the next one kept stands for them.
+    """
+    if points is None:
+        return strokes
+    rows, digit = strokes.rows, np.repeat(np.arange(len(strokes)), strokes.lengths)
+    lifts = rows[:, 2] != 0
+    room_for_lifts = np.minimum(np.bincount(digit, lifts), points - 1).astype(np.int64)
+    kept = _evenly(lifts, digit, room_for_lifts) | _evenly(~lifts, digit, points - room_for_lifts)
+    begins = np.flatnonzero(np.concatenate([[True], kept[:-1]]))  # each row kept ends a group of rows
+    moves = np.add.reduceat(rows[:, :2].astype(np.int64), begins)
+    flags = np.maximum.reduceat(rows[:, 2:], begins)
+    lengths = np.bincount(digit[kept], minlength=len(strokes))
+    return Strokes(np.concatenate([moves, flags], axis=1).astype(rows.dtype), lengths, strokes.labels)
+
+
+def _evenly(chosen: Array, digit: Array, room: Array) -> Array:
+    """Of the chosen rows of each digit the first, the last and evenly spaced ones, as there is room."""
+    count = np.bincount(digit, chosen).astype(np.int64)[digit]
+    before = np.cumsum(chosen)
+    first = np.concatenate([[0], before])[np.searchsorted(digit, digit)]
+    place, gaps = before - 1 - first, np.maximum(count - 1, 1)  # among the chosen rows of the digit
+    steps = np.minimum(room[digit], count) - 1
+    reached = place * steps // gaps
+    stays: Array = chosen & ((place == 0) | (reached > (place - 1) * steps // gaps))
+    return stays
 
 
 def upsampled(strokes: Strokes, factor: int) -> Strokes:

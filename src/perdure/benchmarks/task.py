@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +77,14 @@ class Task:
     train: Sequences
     val: Sequences
     test: Sequences
+    told: bool = field(default=True, init=False)
+    """Whether it is known at test time which task a sequence belongs to; see `untold`."""
+
+    def untold(self) -> Task:
+        """The same task, to be tested without being named."""
+        other = copy(self)
+        vars(other)["told"] = False
+        return other
 
     @property
     def target(self) -> Target:
@@ -122,6 +131,11 @@ class Benchmark(Piece):
     def comparable(self) -> bool:
         """Whether its data can be expected to give the paper's numbers."""
         return True
+
+    def for_run(self, seed: int) -> Self:
+        """The benchmark of a run with this seed; the same for all, unless the seed decides about the data."""
+        del seed
+        return self
 
     def find_files(self) -> None:
         """Raise a helpful error if raw files are missing; no file is read, so this is fast."""

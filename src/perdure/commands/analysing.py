@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perdure.commands.arguments import check_names, parse, path_option, runs_folder, switches_of
-from perdure.commands.showing import warn
 from perdure.errors import PerdureError
 
 if TYPE_CHECKING:
@@ -45,6 +44,10 @@ def analysing(words: list[str]) -> int:
         return 0
     check_names(read, [*GENERAL, *analysis.options.model_fields])
     figure, values = path_option(read.options, "plot"), read.values(analysis.options.model_fields)
+    if figure is not None:
+        from perdure.report.figures import check_writable
+
+        check_writable(figure)
     found = _findings(analysis, read.positional[1:], runs_folder(read.options), values)
     if "json" in read.options:
         print(json.dumps([finding.json for finding in found]))
@@ -78,11 +81,7 @@ def _findings(
     found = []
     for name in names:
         folder = find_run(runs, name)
-        record = folder.record()
-        warn(folder.warnings)
-        if record is None:
-            raise PerdureError(f"Run {folder.path.name} is not finished; only finished runs can be analysed.")
-        found.append(analysis(folder, record, options))
+        found.append(analysis(folder, folder.finished(), options))
     return found
 
 

@@ -9,12 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from perdure.errors import PerdureError, unknown
+from perdure.errors import PerdureError, shortened, unknown
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
+    from perdure.options import Options
+
 YES_NO = ("true", "false")
+ALMOST = ("yes", "no", "on", "off", "y", "n", "1", "0")
+"""What people write instead."""
 _VALUELESS = object()
 """What argparse stores for an option without a value."""
 
@@ -31,10 +35,13 @@ class Arguments:
     """Options that need a value but have none."""
     help: bool = False
 
-    def values(self, names: Iterable[str]) -> dict[str, str | None]:
-        """The given ones among these options; none means None."""
+    def values(self, names: Iterable[str], texts: Collection[str] = ()) -> dict[str, str | None]:
+        """The given ones among these options; none means None, except for `texts`, which may be called so."""
         given = {name: self.options[name] for name in names if name in self.options}
-        return {name: None if value.lower() == "none" else value for name, value in given.items()}
+        return {
+            name: None if value.lower() == "none" and name not in texts else value
+            for name, value in given.items()
+        }
 
 
 class _Parser(argparse.ArgumentParser):
@@ -108,6 +115,10 @@ def _pairs(words: Sequence[str], on_off: Collection[str]) -> Iterable[tuple[str,
         following = None
         if _is_option(word) and "=" not in word and rest:
             said = canonical(word[2:]) in on_off and rest[0].lower() in YES_NO
+            if canonical(word[2:]) in on_off and rest[0].lower() in ALMOST:
+                raise PerdureError(
+                    f"{word} is on or off: write {word} true or {word} false (given: {rest[0]!r})."
+                )
             if said or (
                 rest[0].startswith("-") and _number(rest[0])
             ):  # argparse does not accept -1e3 as a value
@@ -145,6 +156,16 @@ def _number(word: str) -> bool:
 def switches_of(fields: Iterable[tuple[str, FieldInfo]]) -> set[str]:
     """Names of the on/off options, which may be given without a value."""
     return {name for name, option in fields if option.annotation is bool}
+
+
+def texts_of(kinds: Mapping[str, type[Options]]) -> set[str]:
+    """Names of the options of some sections that are texts, such as names of folders."""
+    return {
+        f"{section}.{name}"
+        for section, kind in kinds.items()
+        for name, option in kind.model_fields.items()
+        if option.annotation is str
+    }
 
 
 def on_off_options(words: Sequence[str]) -> set[str]:
@@ -210,7 +231,7 @@ def path_option(options: Mapping[str, str], name: str) -> Path | None:
     """An option that names a file or folder; None if it was not given."""
     text = options.get(name)
     if text is not None and not text.strip():
-        raise PerdureError(f"--{name} needs a path (given: {text!r}); use . for the current folder.")
+        raise PerdureError(f"--{name} needs a path (given: {text!r}).")
     return None if text is None else Path(text)
 
 
@@ -233,7 +254,10 @@ def load_plugins(words: Sequence[str]) -> list[str]:
 
 def runs_folder(options: Mapping[str, str]) -> Path:
     """The folder of records named by --runs."""
-    return path_option(options, "runs") or Path("runs")
+    folder = path_option(options, "runs") or Path("runs")
+    if folder.exists() and not folder.is_dir():
+        raise PerdureError(f"'{shortened(str(folder))}' is not a folder; name one for runs with --runs DIR.")
+    return folder
 
 
 def use_data_folder(options: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""perdure cluster: a Dask cluster on this machine, for trying --cluster."""
+"""perdure cluster: a local Dask cluster, to try --cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ perdure cluster start: a Dask scheduler and workers on this machine, until Ctrl-
   --workers N          worker processes with one thread each (default: one per core)
   --port P             port of the scheduler (default: 8786; 0 for any free one)
 
-To try it: perdure search ... --cluster tcp://127.0.0.1:8786. For several machines see docs/search.md.
+To try it: perdure search ... --cluster tcp://127.0.0.1:8786. For several machines see docs/searching.md.
 """
 
 HOST, PORT = "127.0.0.1", 8786
@@ -29,7 +29,7 @@ def cluster(words: list[str]) -> int:
         print(HELP, end="")
         return 0
     if read.positional != ["start"]:
-        raise PerdureError("perdure cluster knows one word: perdure cluster start.")
+        raise PerdureError("The only command is perdure cluster start.")
     workers = whole_number(read.options, "workers", os.cpu_count() or 1, 1)
     port = whole_number(read.options, "port", PORT, 0)
     try:
@@ -46,7 +46,7 @@ def cluster(words: list[str]) -> int:
             host=HOST,
             scheduler_port=port,
             dashboard_address=f"{HOST}:0",
-            memory_limit=0,  # a run that is too large says so itself
+            memory_limit=0,  # runs report themselves if memory runs out
         )
     except (OSError, RuntimeError) as error:
         raise PerdureError(f"No scheduler could be started on port {port} ({error}); try --port 0.") from None

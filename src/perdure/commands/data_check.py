@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from rich.table import Table
-from rich.text import Text
 
 from perdure.benchmarks.arrays import Arrays, Understood
 from perdure.benchmarks.sources.own.assembling import Assembled
 from perdure.benchmarks.task import Array, Sequences, Task
 from perdure.commands.data_listing import lengths_of, span
-from perdure.errors import PerdureError
+from perdure.errors import PerdureError, sentence
 from perdure.options import validated
 from perdure.report.progress import Display
-from perdure.report.terminal import show
+from perdure.report.table import Table
+from perdure.report.terminal import show, tell
 
 WIDE = 30.0
 """Values beyond this are too large for a recurrent network to learn well from."""
@@ -38,12 +36,12 @@ def check(folder: str, options: Mapping[str, Any], *, as_json: bool) -> int:
     if as_json:
         print(json.dumps(_plain(folder, found, notes)))
     elif found.tasks:
-        show(_table(found.tasks), *(Text(note) for note in notes))
+        show(_table(found.tasks), *notes)
         if not found.faults:
             words = f"perdure run arrays online-ewc --benchmark.folder {shlex.quote(folder)}"
-            show(Text(f"No faults. To train on it: {words}"))
+            show(f"No faults. To train on it: {words}")
     for fault in found.faults:
-        print(f"perdure: {fault}", file=sys.stderr)
+        tell(f"perdure: {sentence(fault)}")
     return 2 if found.faults else 0
 
 
@@ -84,11 +82,11 @@ def _told(name: str, held: Any) -> str:
 
 def _table(tasks: Sequence[Assembled]) -> Table:
     first = tasks[0].task
-    table = Table(title=f"Targets: {first.target.name}; {first.inputs} features", title_justify="left")
-    table.add_column("task", overflow="fold")
+    table = Table(f"Targets: {first.target.name}; {first.inputs} features")
+    table.add_column("task")
     for column in ("train", "val", "test", "lengths"):
         table.add_column(column, justify="right")
-    table.add_column(f"{first.target.contents_name} in training", overflow="fold")
+    table.add_column(f"{first.target.contents_name} in training")
     for each in tasks:
         counts = [
             f"{len(getattr(each.task, split))}{'*' * (split in each.drawn)}"
@@ -96,7 +94,7 @@ def _table(tasks: Sequence[Assembled]) -> Table:
         ]
         shares = [_told(name, held) for name, held in contents(each).items()]
         more = f", and {len(shares) - FEW} more" if len(shares) > FEW else ""
-        table.add_row(Text(each.task.name), *counts, span(each.task), Text(", ".join(shares[:FEW]) + more))
+        table.add_row(each.task.name, *counts, span(each.task), ", ".join(shares[:FEW]) + more)
     return table
 
 

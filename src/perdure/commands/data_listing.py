@@ -6,16 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from rich.table import Table
-from rich.text import Text
 
 from perdure.benchmarks.sources.cache import built, digest
 from perdure.benchmarks.sources.folder import data_folder
 from perdure.benchmarks.task import Benchmark, Need, Task
 from perdure.registry import pieces
-
-STYLES = {"missing": "red", "differs": "red", "there": "green", "intact": "green", "absent": "dim"}
-"""Colours of the states."""
+from perdure.report.table import Table
 
 
 def listed() -> list[dict[str, Any]]:
@@ -55,26 +51,24 @@ def state(need: Need) -> str:
     return "intact" if path.is_file() and digest(path) == need.sha256 else "differs"
 
 
-def needs_text(found: Sequence[dict[str, Any]]) -> Text:
+def needs_text(found: Sequence[dict[str, Any]]) -> str:
     """One line per benchmark, and one below it for each need."""
-    text = Text(f"Data folder: {data_folder()}\n")
+    lines = [f"Data folder: {data_folder()}"]
     for each in found:
         kept = each["built"]
         size = f"{kept['files']} built, {kept['bytes'] / 1e6:.1f} MB" if kept["files"] else ""
         said = "; ".join(part for part in ("" if each["needs"] else each["origin"], size) if part)
-        text.append(f"{each['benchmark']:<22}{said}".rstrip() + "\n")
+        lines.append(f"{each['benchmark']:<22}{said}".rstrip())
         for need in each["needs"]:
-            text.append(f"  {need['state']:<9}", style=STYLES[need["state"]])
-            text.append(f"{' or '.join([need['path'], *need['instead']])}\n")
-            text.append(f"           {need['about']}{', optional' * need['optional']}\n", style="dim")
-    text.rstrip()
-    return text
+            lines.append(f"  {need['state']:<9}{' or '.join([need['path'], *need['instead']])}")
+            lines.append(f"           {need['about']}{', optional' * need['optional']}")
+    return "\n".join(lines)
 
 
 def task_table(tasks: Sequence[Task]) -> Table:
     """One row per task: sizes, lengths, outputs."""
     table = Table()
-    table.add_column("task", overflow="fold")
+    table.add_column("task")
     table.add_column("kind")
     for column in ("train", "val", "test", "features", "lengths", "outputs"):
         table.add_column(column, justify="right")

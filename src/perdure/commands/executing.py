@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import FrameType, TracebackType
+from typing import Any
 
 from perdure.commands.arguments import whole_number
 from perdure.config import Config
@@ -29,18 +30,28 @@ class Signals:
     """Ctrl-C and SIGTERM request a stop at the next safe point; a second one stops at once."""
 
     def __init__(self) -> None:
-        """Handle both signals for the lifetime of the process; only its main thread can."""
+        """Handle both signals, until the end of a `with` if there is one; only the main thread can."""
         self.received: int | None = None
         self.when = 0.0
+        self.before: dict[int, Any] = {}
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, self._receive)
+                self.before[number] = signal.signal(number, self._receive)
+
+    def __enter__(self) -> Signals:
+        """The handlers stand already."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Handle signals as before."""
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         if self.received is None:
             self.received, self.when = number, time.monotonic()
         elif time.monotonic() - self.when > PATIENCE:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(number)
 
     def asked(self) -> bool:
         """Whether a stop was requested."""
@@ -49,7 +60,7 @@ class Signals:
     @property
     def code(self) -> int:
         """The exit code for the signal."""
-        return 130 if self.received == signal.SIGINT else 2
+        return 128 + int(signal.SIGINT if self.received is None else self.received)
 
 
 def execute(
@@ -67,23 +78,23 @@ def execute(
 
     An engine, if given, stands in place of local workers.
     """
-    signals = Signals()
-    options = RunOptions(save_every=save_every, device=device, stop=signals.asked)
+    with Signals() as signals:
+        options = RunOptions(save_every=save_every, device=device, stop=signals.asked)
 
-    def carried_out(watch: Watcher) -> list[RunResult]:
-        return run_many(
-            configs, runs, workers=workers, force=force, options=options, watch=watch, executor=engine
-        )
+        def carried_out(watch: Watcher) -> list[RunResult]:
+            return run_many(
+                configs, runs, workers=workers, force=force, options=options, watch=watch, executor=engine
+            )
 
-    try:
-        if board is not None:
-            return carried_out(_on(board))
-        labels = [f"seed {config.seed}" if len(configs) > 1 else "" for config in configs]
-        with _Displays(labels, live=min(workers, len(configs)) == 1) as displays:
-            return carried_out(displays.show)
-    except Interrupted as stop:
-        stop.code = signals.code
-        raise
+        try:
+            if board is not None:
+                return carried_out(_on(board))
+            labels = [f"seed {config.seed}" if len(configs) > 1 else "" for config in configs]
+            with _Displays(labels, live=min(workers, len(configs)) == 1) as displays:
+                return carried_out(displays.show)
+        except Interrupted as stop:
+            stop.code = signals.code
+            raise
 
 
 def engine_of(options: Mapping[str, str], runs: Path, workers: int) -> Engine:
@@ -104,6 +115,8 @@ def engine_of(options: Mapping[str, str], runs: Path, workers: int) -> Engine:
 
 def cluster_of(options: Mapping[str, str], runs: Path) -> AbstractContextManager[Engine | None]:
     """The engine that --cluster names, or none."""
+    if "slurm" in options and "cluster" not in options:
+        raise PerdureError("--slurm has settings for --cluster slurm, which is not given.")
     return engine_of(options, runs, 1) if "cluster" in options else nullcontext()
 
 

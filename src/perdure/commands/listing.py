@@ -5,6 +5,7 @@ from __future__ import annotations
 from perdure.commands.arguments import check_count, check_names, parse
 from perdure.errors import unknown
 from perdure.methods import COMBINATIONS
+from perdure.report.terminal import show_names
 
 HELP = """\
 perdure list: benchmarks, methods and scales
@@ -19,6 +20,14 @@ TITLES = {
     "rehearsal": "Rehearsals: what old tasks are trained on again",
     "cells": "Recurrent cells (--network.cell)",
     "bodies": "Bodies of networks (--network.body)",
+}
+
+
+SCALES = {
+    "smoke": "seconds: to check that it runs",
+    "demo": "minutes: a first impression of Table 1 (permuted-copy only)",
+    "laptop": "minutes: close to the paper's accuracy, with higher learning rates (default)",
+    "paper": "the paper's sizes, iterations and hyper-parameters",
 }
 
 
@@ -44,9 +53,11 @@ def _list_pieces() -> None:
 
     for kind, title in TITLES.items():
         print(title)
+        found = []
         for name, piece in sorted(pieces(kind).items()):
             source = origin(piece)
-            print(f"  {name:<26}{_first_line(piece.__doc__)}{f' ({source.name})' if source else ''}")
+            found.append((name, f"{_first_line(piece.__doc__)}{f' ({source.name})' if source else ''}"))
+        show_names(found)
         print()
 
 
@@ -55,19 +66,12 @@ def _list_methods() -> None:
     from perdure.registry import methods, pieces
 
     print("Benchmarks")
-    for name, kind in sorted(pieces("benchmarks").items()):
-        print(f"  {name:<22}{_first_line(kind.__doc__)}")
+    show_names((name, _first_line(kind.__doc__)) for name, kind in sorted(pieces("benchmarks").items()))
     print("\nMethods (combine with +)")
-    for name, method in methods().items():
-        print(f"  {name:<22}{method.about}")
-    for name in COMBINATIONS:
-        print(f"  {name:<22}both combined")
+    show_names((name, method.about) for name, method in methods().items())
+    show_names([("combined, such as", ", ".join(COMBINATIONS))])
     print("\nScales (--scale)")
-    print("  smoke                 seconds: to check that it runs")
-    print(
-        "  laptop                minutes: close to the paper's accuracy, with higher learning rates (default)"
-    )
-    print("  paper                 the paper's sizes, iterations and hyper-parameters")
+    show_names(SCALES.items())
 
 
 def _first_line(text: str | None) -> str:

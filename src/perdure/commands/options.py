@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import textwrap
 
-from perdure.config import preset, sections
-from perdure.options import option_text
+from perdure.config import BODY, preset, sections
+from perdure.options import Piece, option_text
 from perdure.presets import preset_sources
+from perdure.registry import pieces
 
 
 def print_options(benchmark: str, method: str, scale: str) -> None:
@@ -19,6 +20,11 @@ def print_options(benchmark: str, method: str, scale: str) -> None:
         if not kind.model_fields:
             continue
         print(f"\n{section}: {(kind.__doc__ or '').strip().splitlines()[0]}")
+        if section == BODY.partition(".")[0]:
+            print(f"  --{BODY} {kind.name if issubclass(kind, Piece) else ''}")
+            print(
+                f"      Kind of network: {', '.join(sorted(pieces('bodies')))}; each has options of its own."
+            )
         for name, field in kind.model_fields.items():
             value = option_text(chosen.get(f"{section}.{name}", field.default))
             line = f"  --{section}.{name} {value}"

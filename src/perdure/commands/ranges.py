@@ -1,7 +1,7 @@
-"""A range or alternatives in place of an option's value: what turns a run into a search.
+"""Ranges and alternatives in place of option values, which turn a run into a search.
 
-`1e-4..1e-2` is every number between, evenly by ratio; `0.2..0.8:linear` evenly by distance; `a,b,c` are
-alternatives, written `64,32|128` where a comma is part of a value, as in sizes.
+`1e-4..1e-2` is a log-uniform range, `0.2..0.8:linear` a uniform one; `a,b,c` are alternatives, written
+`64,32|128` where a comma is part of the value, such as layer sizes.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ RANGE = re.compile(rf"({NUMBER})\.\.({NUMBER})(?::(log|linear))?")
 
 
 def looks_free(name: str, text: str) -> bool:
-    """Whether a value may be no value: a cheap look that loads nothing."""
+    """Whether a text may be a range or alternatives; a cheap check that imports nothing."""
     return "." in name and (bool(RANGE.fullmatch(text)) or "|" in text or "," in text)
 
 
 def domain_in(kinds: Sections, name: str, text: str) -> Domain | None:
-    """The range or the alternatives that a text stands for; None if it is a plain value."""
+    """The range or alternatives in a text; None if it is a plain value."""
     found = RANGE.fullmatch(text)
     if found:
         scale: Literal["log", "linear"] = "linear" if found[3] == "linear" else "log"
@@ -47,7 +47,7 @@ def first_choices(options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def divided(kinds: Sections, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Domain]]:
-    """Options that are held, and those that are free."""
+    """Fixed options, and searched ones."""
     held: dict[str, Any] = {}
     free: dict[str, Domain] = {}
     for name, text in options.items():

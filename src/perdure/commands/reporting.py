@@ -48,17 +48,21 @@ def make_report(runs: Path, out: Path | None = None, title: str = TITLE) -> Path
 
     Damaged records and findings are reported on standard error and left out.
     """
+    from perdure.compare.question import all_comparisons
     from perdure.paper.findings import all_findings
     from perdure.report.page import write_page
+    from perdure.search.state import all_searches
     from perdure.storage.store import all_records
 
     records, damaged_records = all_records(runs)
     findings, damaged_findings = all_findings(runs)
-    warn(damaged_records + damaged_findings)
-    if not records and not findings:
+    comparisons, damaged_comparisons = all_comparisons(runs)
+    searches = all_searches(runs)
+    warn(damaged_records + damaged_findings + damaged_comparisons)
+    if not records and not findings and not searches:
         raise PerdureError(
             f"No finished runs and no findings in '{runs}'; start with perdure run or perdure reproduce."
         )
     path = out or runs / NAME
-    write_page(path, records, findings, title)
+    write_page(path, records, findings, title, searches=searches, comparisons=comparisons, runs=runs)
     return path

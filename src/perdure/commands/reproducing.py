@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,12 +18,12 @@ from perdure.commands.arguments import (
     whole_number,
 )
 from perdure.commands.showing import warn
-from perdure.errors import PerdureError
+from perdure.errors import PerdureError, unknown
 
 if TYPE_CHECKING:
     from perdure.benchmarks.task import Benchmark
     from perdure.engines.engine import Engine
-    from perdure.paper.item import Item
+    from perdure.paper.item import FinishedRuns, Item
     from perdure.paper.plan import Plan
     from perdure.storage.record import Record
 
@@ -31,8 +31,10 @@ HELP = """\
 perdure reproduce NAME ... | all: run what an item of the paper needs, print its table, draw its figures
 
   NAME                 such as table-1; without a name, list all items
-  --scale SCALE        smoke (seconds), laptop (default) or paper (the paper's settings)
-  --seeds N            seeds of each setting (default: smoke 1, laptop 3, paper 10; fewer for some items)
+  --scale SCALE        smoke (seconds), demo (table-1 in minutes), laptop (default) or paper (its settings)
+  --seeds N            seeds of each setting (default: smoke and demo 1, laptop 5, paper 10; some fewer)
+  --set NAME=VALUE     an option for all runs that have it, as in benchmark.unknown=drop-sentence;
+                       may be repeated; benchmark.data_seed=seed varies the data with the seed
   --workers N          processes, of one thread each (default: one for each core)
   --cluster ADDRESS    a Dask scheduler (tcp://HOST:PORT), or slurm; --slurm has its settings
   --slurm SETTINGS     of submitit for each job, as in timeout_min=60,mem_gb=4,slurm_partition=short
@@ -44,18 +46,24 @@ perdure reproduce NAME ... | all: run what an item of the paper needs, print its
 Finished runs are not repeated; an interrupted command continues where it stopped.
 """
 
-OPTIONS = ("scale", "seeds", "workers", "cluster", "slurm", "runs", "data", "device", "plan")
+NEXT = """
+Try next:
+  perdure run permuted-copy masking+si --scale demo --seeds 3    # any method, or a combination of your own
+  perdure reproduce table-1 --scale laptop --seeds 1             # the paper's size (13 minutes on 2 cores)
+  perdure data check FOLDER                                      # your own sequences: docs/own-data.md"""
+
+OPTIONS = ("scale", "seeds", "workers", "cluster", "slurm", "runs", "data", "device", "plan", "set")
 
 
 def reproducing(words: list[str]) -> int:
     """Plan, run, evaluate, print, report."""
-    read = parse(words, switches=("plan",))
+    read = parse(words, switches=("plan",), repeated=("set",))
     check_names(read, OPTIONS)
     if read.help:
         print(HELP, end="")
         return 0
     use_data_folder(read.options)
-    from perdure.paper.item import find_item, items
+    from perdure.paper.item import DIFFERENCES, FinishedRuns, find_item, items
     from perdure.presets import SCALES
 
     if not read.positional:
@@ -66,15 +74,18 @@ def reproducing(words: list[str]) -> int:
     named = {name: find_item(name) for name in read.positional if name != "all"}
     if every and named:
         raise PerdureError(f"'all' means every item; leave out either it or '{next(iter(named))}'.")
-    chosen = items() if every else named
-    chosen = _possible(chosen, scale, refuse=not every)
+    chosen = _offered(items() if every else named, scale, refuse=not every)
+    given = _given(read.repeated.get("set", []), chosen, scale)
+    chosen = _possible(chosen, scale, given, refuse=not every)
     seeds = {name: whole_number(read.options, "seeds", item.seeds(scale), 1) for name, item in chosen.items()}
     runs = runs_folder(read.options)
     workers = whole_number(read.options, "workers", os.cpu_count() or 1, 1)
     from perdure.paper.plan import plan
 
-    work = plan(chosen, scale, seeds, runs)
+    work = plan(chosen, scale, seeds, runs, given)
     where = device(read.options)
+    if scale == "demo":
+        print(DIFFERENCES[scale], file=sys.stderr)
     costs = _announce(work, workers, scale, where)
     if "plan" in read.options:
         return 0
@@ -82,21 +93,58 @@ def reproducing(words: list[str]) -> int:
 
     with cluster_of(read.options, runs) as engine:
         records = _run(work, costs, runs, workers, where, engine)
-    return _evaluate(chosen, scale, seeds, runs, records)
+    results = {name: FinishedRuns(scale, count, runs, records, given) for name, count in seeds.items()}
+    code = _evaluate(chosen, results, runs)
+    if scale == "demo":
+        print(NEXT)
+    return code
+
+
+def _offered(items: Mapping[str, Item], scale: str, *, refuse: bool) -> dict[str, Item]:
+    """The items that have a scale; the others are left out, or raise an error."""
+    for name, item in items.items():
+        if scale not in item.scales and refuse:
+            raise PerdureError(f"{name} has no scale {scale}; it has {', '.join(item.scales)}.")
+    return {name: item for name, item in items.items() if scale in item.scales}
 
 
 def _list(items: Mapping[str, Item]) -> None:
-    for name, item in items.items():
-        print(f"  {name:<22}{item.title}")
+    from perdure.report.terminal import show_names
+
+    show_names((name, item.title) for name, item in items.items())
 
 
-def _possible(items: Mapping[str, Item], scale: str, *, refuse: bool) -> dict[str, Item]:
+def _given(words: Sequence[str], items: Mapping[str, Item], scale: str) -> dict[str, str | None]:
+    """The options given with --set; each must be one that some run has."""
+    from perdure.config import option_names, sections
+
+    given: dict[str, str | None] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise PerdureError(f"--set takes NAME=VALUE, as in benchmark.data_seed=7 (given: '{word}').")
+        given[name] = None if value.lower() == "none" else value
+    settings = [setting for item in items.values() for setting in item.settings(scale)]
+    known = {
+        option
+        for setting in settings
+        for option in option_names(sections(setting.benchmark, setting.method, {**setting.options, **given}))
+    }
+    for name in given:
+        if name not in known:
+            raise unknown("option of these items", name, known)
+    return given
+
+
+def _possible(
+    items: Mapping[str, Item], scale: str, given: Mapping[str, str | None], *, refuse: bool
+) -> dict[str, Item]:
     """The items whose data are available; the others are reported, or raise an error."""
     checked: dict[Benchmark, PerdureError | None] = {}
     possible = {}
     for name, item in items.items():
         faults = []
-        for benchmark in {setting.problem(scale) for setting in item.settings(scale)}:
+        for benchmark in {each.given(given).problem(scale) for each in item.settings(scale)}:
             if benchmark not in checked:
                 checked[benchmark] = _fault(benchmark)
             if (fault := checked[benchmark]) is not None:
@@ -121,8 +169,12 @@ def _fault(benchmark: Benchmark) -> PerdureError | None:
 
 def _announce(work: Plan, workers: int, scale: str, where: str) -> Mapping[str, float]:
     """Show how much there is to do and for how long; returns the seconds of each missing run, if known."""
+    from perdure.report.terminal import tell
+
     warn(work.warnings)
-    print(f"{len(work.configs)} runs, {len(work.found)} of them finished already.", file=sys.stderr)
+    if work.configs:
+        runs = "1 run" if len(work.configs) == 1 else f"{len(work.configs)} runs"
+        tell(f"{runs}, {len(work.found)} of them finished already.")
     costs: Mapping[str, float] = {}
     if work.missing and scale != "smoke":
         from perdure.paper.plan import estimate
@@ -130,12 +182,11 @@ def _announce(work: Plan, workers: int, scale: str, where: str) -> Mapping[str, 
 
         costs = estimate(work, where)
         seconds = sum(costs.values())
-        print(
+        tell(
             f"The other {len(work.missing)} take about {duration(seconds)} on one core, so "
             f"{duration(seconds / workers)} with {workers} at once "
             "(estimated from finished seeds, or from a few iterations of the first task: later tasks can "
-            "take longer, early stopping makes them shorter).",
-            file=sys.stderr,
+            "take longer, early stopping makes them shorter)."
         )
     return costs
 
@@ -162,15 +213,12 @@ def _run(
     return records
 
 
-def _evaluate(
-    items: Mapping[str, Item], scale: str, seeds: Mapping[str, int], runs: Path, records: Mapping[str, Record]
-) -> int:
+def _evaluate(items: Mapping[str, Item], results: Mapping[str, FinishedRuns], runs: Path) -> int:
     """Print tables, write figures, findings and the report; returns an exit code.
 
     An item that cannot be evaluated, because files of a run are missing, does not affect the others.
     """
     from perdure.commands.reporting import make_report
-    from perdure.paper.item import FinishedRuns
     from perdure.paper.results import evaluate, keep
     from perdure.report.tables import findings_table
     from perdure.report.terminal import show
@@ -178,7 +226,7 @@ def _evaluate(
     code = 0
     for name, item in items.items():
         try:
-            findings, drawn = evaluate(name, item, FinishedRuns(scale, seeds[name], runs, records))
+            findings, drawn = evaluate(name, item, results[name])
         except PerdureError as fault:
             print(f"{name} is left out: {fault}", file=sys.stderr)
             code = 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from perdure.commands.arguments import (
     parse,
     path_option,
     runs_folder,
+    texts_of,
     use_data_folder,
     whole_number,
 )
@@ -37,7 +39,8 @@ perdure run BENCHMARK METHOD: learn a benchmark's tasks one after the other
   --seed S             seed of the run (default: 0)
   --seeds N            run the seeds 0 to N-1 instead
   --from-search ID     use the settings that a search chose (perdure search), at its scale
-  --scale SCALE        smoke (seconds), laptop (default, minutes) or paper (the paper's settings)
+  --scale SCALE        smoke (seconds), demo (where made), laptop (default, minutes) or paper
+  --scenario NAME      task, class or domain: what is known at test time (--benchmark.scenario)
   --workers N          processes, of one thread each (default: 1)
   --cluster ADDRESS    a Dask scheduler (tcp://HOST:PORT), or slurm; --slurm has its settings
   --slurm SETTINGS     of submitit for each job, as in timeout_min=60,mem_gb=4,slurm_partition=short
@@ -67,6 +70,7 @@ GENERAL = (
 
 def running(words: list[str]) -> int:
     """Parse, run, print."""
+    words = [re.sub(r"^--scenario(?==|$)", "--benchmark.scenario", word) for word in words]
     read = parse(words, switches=SWITCHES, on_off=on_off_options(words))
     if len(read.positional) < 2:
         if read.help:
@@ -86,6 +90,8 @@ def running(words: list[str]) -> int:
     from perdure.presets import SCALES
 
     known = option_names(sections(read.positional[0], read.positional[1], read.options))
+    if not read.help:
+        check_names(read, [*GENERAL, *known])
     scale = choice(read.options, "scale", SCALES, "laptop")
     if read.help:
         from perdure.commands.options import print_options
@@ -93,18 +99,17 @@ def running(words: list[str]) -> int:
         print(HELP)
         print_options(read.positional[0], read.positional[1], scale)
         return 0
-    check_names(read, [*GENERAL, *known])
     use_data_folder(read.options)
     runs = runs_folder(read.options)
-    found = _search(read, runs)
-    configs = _configs(read, scale, found)
-    from perdure.report.figures import check_format
-
     figure = path_option(read.options, "plot")
     if figure is not None:
-        check_format(figure)
-        if len(configs) > 1:
+        from perdure.report.figures import check_writable
+
+        check_writable(figure)
+        if whole_number(read.options, "seeds", 1, 1) > 1:
             raise PerdureError("--plot draws one run; give --seed instead of --seeds.")
+    found = _search(read, runs)
+    configs = _configs(read, scale, found)
     from perdure.commands.executing import cluster_of, execute
 
     with cluster_of(read.options, runs) as engine:
@@ -167,14 +172,15 @@ def _noted(one: RunResult, found: Search) -> RunResult:
 
 def _configs(read: Arguments, scale: str, found: Search | None) -> list[Config]:
     """One config for each seed."""
-    from perdure.config import build
+    from perdure.config import build, sections
 
     if "seed" in read.options and "seeds" in read.options:
         raise PerdureError("Use --seed S for one run or --seeds N for several, not both.")
     seeds = [whole_number(read.options, "seed", 0, 0)]
     if "seeds" in read.options:
         seeds = list(range(whole_number(read.options, "seeds", 1, 1)))
-    values: dict[str, Any] = read.values(name for name in read.options if name not in GENERAL)
+    texts = texts_of(sections(read.positional[0], read.positional[1], read.options))
+    values: dict[str, Any] = read.values((name for name in read.options if name not in GENERAL), texts)
     if found is not None:
         values = found.design.given | found.values | values
         scale = read.options.get("scale", found.design.scale)

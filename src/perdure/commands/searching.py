@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +63,7 @@ value). perdure search BENCHMARK METHOD --help shows the space; perdure search a
 Settings are ranked by validation accuracy after the last task. The best is run with the reporting seeds; if
 it is not robust, so are the second and third, and the best of the three is chosen. No test number is used.
 A search that was stopped continues when the same command is given again.
-perdure run BENCHMARK METHOD --from-search ID uses the chosen settings. More: docs/search.md.
+perdure run BENCHMARK METHOD --from-search ID uses the chosen settings. More: docs/searching.md.
 """
 
 SWITCHES = ("json", "halving")
@@ -73,7 +75,7 @@ GENERAL = (
 
 
 def searching(words: list[str], *, bare: bool = False) -> int:
-    """Parse, search, print. `bare`: nothing is searched but what the words say (perdure run)."""
+    """Parse, search, print. `bare`: search only the ranges given in words (perdure run)."""
     read = parse(words, switches=SWITCHES, on_off=on_off_options(words))
     if read.help and len(read.positional) < 2:
         print(HELP, end="")
@@ -84,7 +86,7 @@ def searching(words: list[str], *, bare: bool = False) -> int:
     if len(read.positional) < 2:
         raise PerdureError("perdure search needs a BENCHMARK and a METHOD; perdure list names them.")
     use_data_folder(read.options)
-    designs = _designs(read, bare=bare)
+    designs = designs_of(read, bare=bare)
     if read.help:
         print(HELP)
         _print_spaces(designs)
@@ -94,16 +96,21 @@ def searching(words: list[str], *, bare: bool = False) -> int:
         from perdure.report.figures import check_format
 
         check_format(figure)
-    searches = _carry_out(designs, read)
+    searches, faults = _carry_out(designs, read)
+    if len(searches) > 1 and "json" not in read.options:
+        from perdure.report.searches import overview_table
+        from perdure.report.terminal import show
+
+        show(overview_table(searches, runs_folder(read.options)))
     if figure is not None:
         from perdure.report.sensitivity import draw_sensitivity
 
         draw_sensitivity(searches, figure)
-    return 0
+    return 2 if faults else 0
 
 
-def _designs(read: Arguments, *, bare: bool) -> list[Design]:
-    """One design a method; every option must be known to one of them at least."""
+def designs_of(read: Arguments, *, bare: bool = False, general: Sequence[str] = GENERAL) -> list[Design]:
+    """One design per method; every option must be known to at least one of them."""
     from perdure.commands.ranges import divided, first_choices
     from perdure.config import option_names, sections
     from perdure.presets import SCALES
@@ -114,7 +121,7 @@ def _designs(read: Arguments, *, bare: bool) -> list[Design]:
     scale = choice(read.options, "scale", SCALES, "laptop")
     kinds = {name: sections(benchmark, name, first_choices(read.options)) for name in names}
     known = {name: set(option_names(each)) for name, each in kinds.items()}
-    check_names(read, [*GENERAL, *dict.fromkeys(option for each in known.values() for option in each)])
+    check_names(read, [*general, *dict.fromkeys(option for each in known.values() for option in each)])
     rules: dict[str, Any] = {
         "sampler": read.options.get("sampler", "random"),
         "seed": whole_number(read.options, "seed", 0, 0),
@@ -150,7 +157,8 @@ def _budget(read: Arguments, hours: float | None) -> Budget:
     )
 
 
-def _hours(read: Arguments) -> float | None:
+def hours_of(read: Arguments) -> float | None:
+    """The time limit that --hours gives, or None."""
     text = read.options.get("hours")
     try:
         hours = None if text is None else float(text)
@@ -161,35 +169,48 @@ def _hours(read: Arguments) -> float | None:
     return hours
 
 
-def _carry_out(designs: list[Design], read: Arguments) -> list[Search]:
-    """Search one method after the other; what is left of the time is shared by those that are left."""
+def _carry_out(designs: list[Design], read: Arguments) -> tuple[list[Search], list[PerdureError]]:
+    """Search one method after the other; the remaining time is shared by the remaining methods.
+
+    Also returns why methods have no result.
+    """
     from perdure.commands.executing import Signals, engine_of
-    from perdure.errors import Interrupted
+    from perdure.errors import Interrupted, Refused
     from perdure.learning.engine import RunOptions
 
-    runs, hours, begun = runs_folder(read.options), _hours(read), time.monotonic()
-    _budget(read, hours)  # mistakes are told before anything is started
+    runs, hours, begun = runs_folder(read.options), hours_of(read), time.monotonic()
+    _budget(read, hours)  # report mistakes before anything starts
     signals = Signals()
     options = RunOptions(
         stop=signals.asked,
         device=device(read.options),
         save_every=whole_number(read.options, "save-every", 20, 0),
     )
-    searches = []
+    searches: list[Search] = []
+    faults: list[PerdureError] = []
     try:
         with engine_of(read.options, runs, os.cpu_count() or 1) as engine:
             for number, design in enumerate(designs):
                 spent = (time.monotonic() - begun) / 3600
                 share = None if hours is None else max(hours - spent, 0.0) / (len(designs) - number)
-                searches.append(_one(design, runs, engine, options, _budget(read, share)))
+                try:
+                    searches.append(searched(design, runs, engine, options, _budget(read, share)))
+                except (Interrupted, Refused):
+                    raise
+                except PerdureError as fault:  # the other methods are searched all the same
+                    faults.append(fault)
+                    print(f"{design.method}: {fault}", file=sys.stderr)
+                    continue
                 _print(searches[-1], runs, as_json="json" in read.options)
     except Interrupted as stop:
         stop.code = signals.code
         raise
-    return searches
+    if faults and not searches:
+        raise faults[0]
+    return searches, faults
 
 
-def _one(design: Design, runs: Path, engine: Engine, options: Any, budget: Budget) -> Search:
+def searched(design: Design, runs: Path, engine: Engine, options: Any, budget: Budget) -> Search:
     """One search, with its progress on standard error."""
     from perdure.report.search_board import SearchBoard
     from perdure.search.crew import Crew

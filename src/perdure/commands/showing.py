@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perdure.commands.arguments import check_names, parse, path_option, runs_folder
-from perdure.errors import PerdureError
+from perdure.errors import PerdureError, sentence
 
 if TYPE_CHECKING:
     from perdure.storage.record import Record
@@ -33,7 +33,7 @@ def showing(words: list[str]) -> int:
         return 0
     if len(read.positional) > 1:
         raise PerdureError("perdure show takes one run; see perdure show --help.")
-    from perdure.report.tables import accuracy_tables, summary
+    from perdure.report.tables import accuracy_tables, kept_table, summary
     from perdure.report.terminal import show
     from perdure.storage.store import find_run
 
@@ -45,16 +45,13 @@ def showing(words: list[str]) -> int:
         _show_all(runs, as_json="json" in read.options)
         return 0
     folder = find_run(runs, read.positional[0])
-    record = folder.record()
-    warn(folder.warnings)
-    if record is None:
-        raise PerdureError(
-            f"Run {folder.path.name} is not finished; the command that started it continues it."
-        )
+    record = folder.finished()
     if "json" in read.options:
         print(json.dumps(record.json))
     else:
         show(*accuracy_tables(record), summary([record]))
+        if record.kept:
+            show("", kept_table(record))
     if figure is not None:
         plot(record, figure)
     if replay is not None:
@@ -82,8 +79,10 @@ def _show_all(runs: Path, *, as_json: bool) -> None:
 
 def warn(warnings: list[str]) -> None:
     """Print warnings on standard error."""
+    from perdure.report.terminal import tell
+
     for warning in warnings:
-        print(f"perdure: {warning}", file=sys.stderr)
+        tell(f"perdure: {sentence(warning)}")
 
 
 def plot(record: Record, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A Dask cluster: a scheduler by its address, and workers on any machine that reach it."""
+"""A Dask cluster, given by the address of its scheduler."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from perdure.errors import PerdureError
 from perdure.worker import CONTINUES
 
 LOOK_EVERY = 1.0
-"""Seconds between looks at how many workers there are."""
+"""Seconds between counts of the workers."""
 CONNECTING = 10.0
-"""Seconds to reach the scheduler."""
+"""Timeout for connecting to the scheduler, in seconds."""
 FETCHING = 30.0
-"""Seconds to fetch an answer."""
+"""Timeout for fetching an answer, in seconds."""
 
 
 class Gone(Exception):
-    """Whoever had the order is gone."""
+    """The scheduler or worker that had the order is gone."""
 
 
 class DaskCluster(Polled):
-    """Orders go to a scheduler, which gives them to its workers and, if one dies, to another.
+    """Orders go to a scheduler, which passes them to a worker and, if it dies, to another.
 
-    If the scheduler itself dies, orders count as lost; once it is there again, they are given out again.
+    If the scheduler dies, orders count as lost and are submitted again once it is back.
     """
 
     def __init__(self, address: str) -> None:
@@ -35,7 +35,7 @@ class DaskCluster(Polled):
         except ImportError:
             raise PerdureError("--cluster needs Dask: pip install 'perdure[cluster]'.") from None
         for name in [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]:
-            logging.getLogger(name).setLevel(logging.CRITICAL)  # what happens, we say ourselves
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # errors are reported by the driver
         self.address = address
         self.connect = distributed.Client
         try:
@@ -54,11 +54,16 @@ class DaskCluster(Polled):
 
     @property
     def slots(self) -> int:
-        """Twice as many orders as workers have threads, so that the next is at hand."""
+        """Twice the number of worker threads, so that no worker waits for its next order."""
         return max(2 * self.threads, 1)
 
+    @property
+    def workers(self) -> int:
+        """The number of worker threads."""
+        return max(self.threads, 1)
+
     def give(self, function: Any, order: Any) -> Any:
-        """To the scheduler; an order that does not reach it is lost at once."""
+        """Submit to the scheduler; an order that does not reach it is lost."""
         client = self.client
         try:
             return client, client.submit(function, order, pure=False)
@@ -66,7 +71,7 @@ class DaskCluster(Polled):
             return client, None
 
     def answered(self, order: Any) -> bool:
-        """Whether it is finished or failed, or whoever had it is gone."""
+        """Whether it has finished, failed or been lost."""
         client, future = order
         return future is None or future.status != "pending" or client.status != "running"
 
@@ -78,7 +83,7 @@ class DaskCluster(Polled):
         return future.result(timeout=FETCHING)
 
     def lost(self, error: BaseException) -> bool:
-        """Whether workers were killed, again and again, or the scheduler is gone."""
+        """Whether workers were killed repeatedly, or the scheduler is gone."""
         from distributed import KilledWorker
 
         # Of OSError are errors of connections; CancelledError is no Exception.
@@ -87,7 +92,7 @@ class DaskCluster(Polled):
         )
 
     def await_workers(self) -> None:
-        """Look how many there are; give up where for GRACE seconds there was none."""
+        """Count the workers; raise if there has been none for GRACE seconds."""
         while True:
             now = time.monotonic()
             if now - self.looked < LOOK_EVERY and self.threads:
@@ -104,7 +109,7 @@ class DaskCluster(Polled):
             time.sleep(LOOK_EVERY / 2)
 
     def _threads(self) -> int:
-        """Threads of all workers; none while the scheduler does not answer."""
+        """Number of threads of all workers; 0 while the scheduler does not answer."""
         try:
             if self.client.status != "running":
                 old, self.client = self.client, self._connected()
@@ -114,6 +119,6 @@ class DaskCluster(Polled):
             return 0
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Part from the scheduler, which goes on."""
+        """Disconnect; the scheduler keeps running."""
         super().shutdown(wait, cancel_futures=cancel_futures)
         self.client.close(timeout=2)

@@ -1,4 +1,4 @@
-"""The one contract of all engines: `concurrent.futures.Executor`, and what a driver must know beside it."""
+"""The contract of all engines: `concurrent.futures.Executor`, and what a driver needs beyond it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any
 
 GRACE = 60.0
-"""Seconds without any worker after which a driver gives up; the same command continues later."""
+"""Seconds without any worker after which a driver gives up."""
 
 
 class Engine(Executor):
@@ -18,7 +18,12 @@ class Engine(Executor):
     @property
     @abstractmethod
     def slots(self) -> int:
-        """How many orders should be with the engine at a time, so that nobody is idle."""
+        """How many orders to submit at a time, so that no worker is idle."""
+
+    @property
+    def workers(self) -> int:
+        """How many orders are carried out at the same time."""
+        return self.slots
 
     def lost(self, error: BaseException) -> bool:
         """Whether an error says that the process or connection is gone, not that the order failed."""
@@ -26,27 +31,27 @@ class Engine(Executor):
         return False
 
     def await_workers(self) -> None:
-        """Wait until somebody can work; a PerdureError if nobody comes within GRACE seconds."""
+        """Wait until there is a worker; raise a PerdureError after GRACE seconds without any."""
 
 
 class Polled(Engine):
-    """An engine whose orders are with others, and are looked at again and again by a thread of its own.
+    """An engine that polls external jobs in a thread of its own.
 
-    So nothing but a look is needed of a system that may go away and come back.
+    Polling also works for systems that go away and come back.
     """
 
     pause: float = 0.02
-    """Seconds between looks."""
+    """Seconds between polls."""
 
     def __init__(self) -> None:
-        """Begin to look."""
+        """Start polling."""
         self.orders: dict[Future[Any], Any] = {}
         self.ended = threading.Event()
         threading.Thread(target=self._watch, daemon=True).start()
 
     @abstractmethod
     def give(self, function: Any, order: Any) -> Any:
-        """Hand an order out; what stands for it there."""
+        """Submit an order; returns a handle to it."""
 
     @abstractmethod
     def answered(self, order: Any) -> bool:
@@ -57,7 +62,7 @@ class Polled(Engine):
         """The answer; raises if there will be none."""
 
     def submit(self, function: Any, /, *arguments: Any, **named: Any) -> Any:
-        """Hand an order out."""
+        """Submit an order."""
         (order,) = (*arguments, *named.values())
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()
@@ -65,7 +70,7 @@ class Polled(Engine):
         return future
 
     def _watch(self) -> None:
-        """Pass answers on."""
+        """Set results as answers arrive."""
         while not self.ended.is_set():
             for future, order in list(self.orders.items()):
                 try:
@@ -80,16 +85,16 @@ class Polled(Engine):
             time.sleep(self.pause)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Look no more."""
+        """Stop polling."""
         del wait, cancel_futures
         self.ended.set()
 
 
 class ThisProcess(Engine):
-    """One order after the other, in a thread of this process, so that the driver can go on looking."""
+    """One order after the other, in a thread of this process."""
 
     def __init__(self) -> None:
-        """One thread."""
+        """Start the thread."""
         self.pool = ThreadPoolExecutor(1)
 
     @property
@@ -98,7 +103,7 @@ class ThisProcess(Engine):
         return 1
 
     def submit(self, function: Any, /, *arguments: Any, **named: Any) -> Any:
-        """Into the thread."""
+        """Queue an order for the thread."""
         return self.pool.submit(function, *arguments, **named)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Processes of this machine. They are spawned: a fork would copy torch's threads in any state."""
+"""Local processes. They are spawned, since a fork would copy torch's threads in any state."""
 
 from __future__ import annotations
 
@@ -7,30 +7,31 @@ import multiprocessing.resource_tracker
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from perdure.engines.engine import Engine
 
 
 class LocalProcesses(Engine):
-    """Processes that live and die by themselves: one that is killed takes no other with it."""
+    """Independent processes: a killed one does not affect the others."""
 
     def __init__(self, workers: int) -> None:
-        """Each process is started by its first order."""
+        """Processes start with their first order."""
         self.pools = [local_pool(1) for _ in range(workers)]
         self.orders: list[list[Future[Any]]] = [[] for _ in range(workers)]
 
     @property
     def slots(self) -> int:
-        """As many as there are processes."""
+        """The number of processes."""
         return len(self.pools)
 
     def submit(self, function: Any, /, *arguments: Any, **named: Any) -> Any:
-        """To the process with the least to do; in place of a dead one a new one is started."""
+        """Submit to the least busy process; a dead one is replaced."""
         self.orders = [[order for order in each if not order.done()] for each in self.orders]
         place = min(range(self.slots), key=lambda number: len(self.orders[number]))
         with unmolested():
@@ -85,3 +86,25 @@ def unmolested() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def calling_on_ctrl_c(action: Callable[[], None]) -> Iterator[None]:
+    """On Ctrl-C, call `action` before the usual handler.
+
+    Python drops a KeyboardInterrupt that arrives in a destructor or a callback; what `action` did remains.
+    """
+    usual = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(usual):
+        yield
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        action()
+        usual(number, frame)
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)

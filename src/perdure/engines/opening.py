@@ -1,4 +1,4 @@
-"""An engine by what a person says of it: so many processes here, a scheduler's address, or Slurm."""
+"""Open an engine: local processes, a Dask cluster by its address, or Slurm."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from perdure.engines.engine import Engine, ThisProcess
 from perdure.errors import PerdureError
 
 SLURM, SLURM_LOCAL = "slurm", "slurm-local"
-"""Slurm, and the same way without Slurm: jobs as processes of this machine."""
+"""Slurm, and the same through submitit's local executor."""
 SCHEMES = ("tcp://", "tls://", "ucx://", "ws://")
 
 
@@ -19,7 +19,7 @@ def opened(
     folder: Path | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> Engine:
-    """The engine for `workers` processes, or a cluster; `folder` is for files of jobs, all sides see it."""
+    """The engine for `workers` processes or a cluster; `folder` is a shared folder for job files."""
     if cluster is None:
         from perdure.engines.local import LocalProcesses
 
@@ -31,7 +31,7 @@ def opened(
         return Submitted(folder, workers, settings or {}, local=cluster == SLURM_LOCAL)
     if not cluster.startswith(SCHEMES):
         raise PerdureError(
-            f"--cluster: '{cluster}' is no address of a Dask scheduler (such as tcp://127.0.0.1:8786) "
+            f"--cluster: '{cluster}' is not an address of a Dask scheduler (such as tcp://127.0.0.1:8786) "
             f"and not 'slurm'."
         )
     from perdure.engines.dask_cluster import DaskCluster

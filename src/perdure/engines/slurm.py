@@ -1,4 +1,4 @@
-"""Slurm, through submitit: each order is a job of its own, whose files lie in a folder that all see."""
+"""Slurm, through submitit: each order is a job, with its files in a shared folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from perdure.engines.engine import Polled
 from perdure.errors import PerdureError
 
 LOOK_EVERY = {True: 0.1, False: 2.0}
-"""Seconds between looks at jobs: of this machine, and of Slurm."""
+"""Seconds between polls: of local jobs, and of Slurm."""
 DEFAULTS: Mapping[str, str | int] = {"name": "perdure", "timeout_min": 24 * 60}
 
 
@@ -37,11 +37,11 @@ class Submitted(Polled):
 
     @property
     def slots(self) -> int:
-        """As many as were asked for."""
+        """The maximum number of jobs."""
         return self.most
 
     def give(self, function: Any, order: Any) -> Any:
-        """As a job."""
+        """Submit a job."""
         return self.executor.submit(function, order)
 
     def answered(self, order: Any) -> bool:
@@ -59,7 +59,7 @@ class Submitted(Polled):
         return isinstance(error, UncompletedJobError) and not isinstance(error, FailedJobError)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Cancel what is left; whoever shuts down has waited for what it wanted."""
+        """Cancel the jobs that are left."""
         super().shutdown(wait, cancel_futures=cancel_futures)
         for job in list(self.orders.values()):
             job.cancel(check=False)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 
-import numpy as np
 import torch
 
 from perdure.learning.optimiser import Optimiser
@@ -31,18 +31,18 @@ class NativeAdam:
         """Set the learning rate to `pace` times its initial value."""
         self.pace = pace
 
-    def _settings(self, step: int) -> Settings:
+    def _settings(self, step: int, factor: float = 1.0) -> ctypes.Array[ctypes.c_double]:
         """The constants of step 1, 2, ..., with the bias corrections of both moments."""
         rate = self.rate * self.pace
         first, second = 1 - BETAS[0] ** step, 1 - BETAS[1] ** step
         decay, shrink = (0.0, 1 - rate * self.decay) if self.decoupled else (self.decay, 1.0)
-        return np.array([rate / first, *BETAS, EPSILON, decay, shrink, math.sqrt(second)])
+        return Settings(rate / first, *BETAS, EPSILON, decay, shrink, math.sqrt(second), factor)
 
     @torch.no_grad()
-    def step(self) -> None:
-        """Update the vectors by their gradients; those without a gradient are unchanged."""
+    def step(self, factor: float = 1.0) -> None:
+        """Update the vectors by `factor` times their gradients; those without a gradient are unchanged."""
         self.steps += 1
-        settings = self._settings(self.steps)
+        settings = self._settings(self.steps, factor)
         for name, vector in self.active.items():
             if vector.grad is not None:
                 adam_step(settings, vector, vector.grad, self.means[name], self.squares[name])
@@ -82,13 +82,12 @@ def make_optimiser(name: str, active: Vectors, rate: float, decay: float) -> Opt
     return Optimiser(name, active, rate, decay)
 
 
-def clip_gradients(active: Vectors, longest: float) -> float:
-    """Scale the gradient of all vectors down to the norm `longest` if it is longer; returns its old norm."""
-    gradients = [vector.grad for vector in active.values() if vector.grad is not None]
-    length = norm(gradients)
+def clipping(active: Vectors, longest: float) -> tuple[float, float]:
+    """The norm of the gradient of all vectors, and the factor that makes it at most `longest`.
+
+    The optimiser's step is to apply the factor; it is 1 where torch has already scaled the gradients.
+    """
+    length = norm([vector.grad for vector in active.values() if vector.grad is not None])
     if length is None:
-        return float(torch.nn.utils.clip_grad_norm_(list(active.values()), longest))
-    if length > longest:
-        for gradient in gradients:
-            gradient.mul_(longest / length)
-    return length
+        return float(torch.nn.utils.clip_grad_norm_(list(active.values()), longest)), 1.0
+    return length, longest / length if length > longest else 1.0

@@ -7,19 +7,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from perdure.benchmarks.task import Watch, quiet
-from perdure.errors import Interrupted
+from perdure.errors import Diverged, Interrupted
+from perdure.files import Damaged
+from perdure.hooks import Hook
 from perdure.learning.embedding_tables import read_through, tables
 from perdure.learning.evaluate import Score, evaluate
+from perdure.learning.inference import evaluate_inferred
 from perdure.learning.learner import Learner, LearnerState, grow, init
+from perdure.learning.memory import kept
 from perdure.learning.phase import Facts, Phase
+from perdure.learning.resuming import check_facts, check_state, restore_phase, wrong_content_named
+from perdure.learning.size_names import GENERATED, GENERATING
 from perdure.learning.splits import Splits
 from perdure.learning.training import Training
 from perdure.networks.layout import Vectors, moved
-from perdure.weights.source import GeneratorFactory
+from perdure.networks.network import Network
+from perdure.weights.source import GeneratorFactory, WeightSource
 
 
 @dataclass
@@ -73,6 +81,10 @@ class Results:
     seconds: list[dict[str, float]] = field(default_factory=list)
     memory: dict[str, int] = field(default_factory=dict)
     """Bytes used by each penalty, the rehearsal and one stored sample after the last phase so far."""
+    kept: list[dict[str, int]] = field(default_factory=list)
+    """For each phase, bytes that must outlive it, by what keeps them (`perdure.learning.memory`)."""
+    untrained: list[float] = field(default_factory=list)
+    """Accuracy on test data of each task before anything is learnt; empty in runs of earlier versions."""
     sizes: dict[str, int] = field(default_factory=dict)
     """Numbers of weights after the last phase so far: of the network, and of everything that is trained."""
 
@@ -112,25 +124,29 @@ def learn(
 ) -> Results:
     """Learn all tasks; continue from the store's checkpoint if there is one."""
     results, state = Results(), init(learner)
-    resumed: tuple[Vectors, Facts] | None = None
+    within: tuple[Vectors, Facts] | None = None
     checkpoint = store.load()
+    resumed = checkpoint is not None
     if checkpoint is not None:
-        tensors, facts = checkpoint
-        results = Results(**facts["results"])
-        state = unpack(_strip(tensors, "state|"), learner, outputs_of(data[: facts["tasks"]]))
+        results, state, within = _opened(checkpoint, learner, data, generators)
         state = state.to(options.device)
-        if facts["phase"] is not None:
-            resumed = moved(_strip(tensors, "phase|"), options.device), facts["phase"]
+    else:
+        results.untrained = untrained_scores(learner, state, data, generators)
     phases = learner.phases(len(data))
     last = len(phases) if options.until is None else min(options.until, len(phases))
     for number in range(len(results.accuracy), last):
-        phase = begin_phase(learner, state, phases[number], data, training, generators)
-        spent = 0.0
-        if resumed is not None:
-            phase.restore(*resumed)
-            spent, resumed = resumed[1]["seconds"], None
-        course = _Course(phase, number, len(phases), results, store, options)
-        trained = course.train(spent)
+        with wrong_content_named() if resumed else nullcontext():
+            phase = begin_phase(learner, state, phases[number], data, training, generators)
+            stored = resumed or number > 0
+            loop = PhaseLoop(phase, number, len(phases), results, store, options, stored=stored)
+            if within is not None:
+                tensors, facts = moved(within[0], options.device), within[1]
+                restore_phase(phase, tensors, facts)
+                loop.spent, within = facts["seconds"], None
+            if resumed and not phase.done:
+                loop.step()  # a memory that is not the run's own shows when it is first used
+        resumed = False
+        trained = loop.train()
         begun = time.perf_counter()
         state = phase.finish()
         finished = time.perf_counter()
@@ -150,16 +166,30 @@ def learn(
             {"train": trained, "finish": finished - begun, "test": time.perf_counter() - finished}
         )
         results.memory = _memory(learner, state)
-        results.sizes = sizes_of(state)
+        results.kept.append(kept(learner, state, data, generators))
+        results.sizes = sizes_of(learner, state)
         if options.keep:
             store.keep(number, pack(state))
         store.save(
             _prefixed(pack(state), "state|"),
             {"phase": None, "tasks": state.network.tasks, "results": vars(results)},
         )
-        end = course.progress({}, trained)
+        end = loop.progress({}, trained)
         options.watch(replace(end, accuracy=results.accuracy[-1], validation=results.validation[-1]))
     return results
+
+
+def _opened(
+    checkpoint: tuple[Vectors, Facts], learner: Learner, data: Sequence[Splits], generators: GeneratorFactory
+) -> tuple[Results, LearnerState, tuple[Vectors, Facts] | None]:
+    """Results and state of a checkpoint, and what it stores of the phase that it is within, all checked."""
+    tensors, facts = checkpoint
+    check_facts(facts, Results, len(data), len(learner.phases(len(data))))
+    outputs = outputs_of(data[: facts["tasks"]])
+    state = unpack(_strip(tensors, "state|"), learner, outputs)
+    check_state(state, learner, outputs, generators)
+    inside = None if facts["phase"] is None else (_strip(tensors, "phase|"), facts["phase"])
+    return Results(**facts["results"]), state, inside
 
 
 def begin_phase(
@@ -192,10 +222,39 @@ def scores_of_all_tasks(
     tested: list[Score] = []
     validated: list[Score] = []
     for task, splits in enumerate(data):
-        network, weights = everything.weights(learner, task)
+        network, weights = _seen(everything, state, task).weights(learner, task)
         for split, scores in ((splits.test, tested), (splits.val, validated)):
-            scores.append(evaluate(network, weights, read_through(split, task, state.parameters), task))
+            given = read_through(split, task, state.parameters)
+            if splits.told or not depends_on_task(learner, network):
+                scores.append(evaluate(network, weights, given, task))
+            else:
+                running = {known: state.weights(learner, known) for known in range(state.network.tasks)}
+                scores.append(evaluate_inferred(running, given, splits.outputs))
     return tested, validated
+
+
+def untrained_scores(
+    learner: Learner, state: LearnerState, data: Sequence[Splits], generators: GeneratorFactory
+) -> list[float]:
+    """Test accuracy of each task, named to the network, before anything is learnt."""
+    everything = grow(learner, state, outputs_of(data), generators)
+    everything = everything.to(str(data[0].train.x.device))
+    return [
+        evaluate(*everything.weights(learner, task), splits.test, task).accuracy
+        for task, splits in enumerate(data)
+    ]
+
+
+def _seen(everything: LearnerState, state: LearnerState, task: int) -> LearnerState:
+    """The state that answers for a task: in a growing head, only classes that have arrived are possible."""
+    return state if state.network.growing and task < state.network.tasks else everything
+
+
+def depends_on_task(learner: Learner, network: Network) -> bool:
+    """Whether the answers to a sequence depend on which task it is said to belong to."""
+    architecture = network.architecture
+    same = learner.source.shares_heads and architecture.heads != "multi" and not architecture.task_identity
+    return not same
 
 
 def outputs_of(data: Sequence[Splits]) -> list[int]:
@@ -203,10 +262,20 @@ def outputs_of(data: Sequence[Splits]) -> list[int]:
     return [splits.outputs for splits in data]
 
 
-def sizes_of(state: LearnerState) -> dict[str, int]:
-    """Numbers of weights: of the network's psi, and of everything that is trained."""
+def sizes_of(learner: Learner, state: LearnerState) -> dict[str, int]:
+    """Numbers of weights: of the network's psi, and of all that is trained.
+
+    For each part that is generated, such as the network or a decoder, also of the part and what generates it.
+    """
     trained = sum(vector.numel() for vector in state.parameters.values())
-    return {"network": state.network.layout.size, "trained": trained}
+    sizes = {"network": state.network.layout.size, "trained": trained}
+    owners: list[WeightSource | Hook] = [learner.source, *learner.hooks.values()]
+    for piece in owners:
+        made = piece.generated(state.network)
+        if made is not None:
+            sizes[f"{GENERATED} {made.what}"] = made.generated
+            sizes[f"{GENERATING} {made.what}"] = made.generating
+    return sizes
 
 
 def _memory(learner: Learner, state: LearnerState) -> dict[str, int]:
@@ -223,7 +292,7 @@ SHOW_EVERY = 0.2
 
 
 @dataclass
-class _Course:
+class PhaseLoop:
     """One phase in progress: training with checkpoints and reports."""
 
     phase: Phase
@@ -232,29 +301,46 @@ class _Course:
     results: Results
     store: CheckpointStore
     options: RunOptions
+    spent: float = 0.0
+    """Seconds that the phase has taken before."""
+    stored: bool = False
+    """Whether there is a checkpoint."""
 
-    def train(self, spent: float) -> float:
+    def __post_init__(self) -> None:
+        """Start the clocks."""
+        self.begun = self.saved = self.shown = time.perf_counter()
+
+    def train(self) -> float:
         """Run the phase's loop to its end; returns the seconds it took, over all resumes."""
-        begun = time.perf_counter() - spent
-        saved = shown = time.perf_counter()
+        while not self.phase.done:
+            self.step()
+        return self._seconds()
+
+    def _seconds(self) -> float:
+        return time.perf_counter() - self.begun + self.spent
+
+    def step(self) -> None:
+        """One iteration, then whatever is due: a stop, a checkpoint, a report."""
         phase, options = self.phase, self.options
-        while not phase.done:
+        try:
             losses = phase.step()
-            now = time.perf_counter()
-            if options.stop():
-                self._save(now - begun)
-                raise Interrupted("Stopped; the same command continues where it stopped.")
-            if now - saved > options.save_every:
-                self._save(now - begun)
-                saved = time.perf_counter()
-            validated = phase.iteration % phase.training.validate_every == 0
-            if validated or now - shown > SHOW_EVERY:
-                options.watch(self.progress(losses, now - begun))
-                shown = now
-        return time.perf_counter() - begun
+        except Diverged as error:
+            raise Diverged(f"{error} The last checkpoint is intact." if self.stored else str(error)) from None
+        now = time.perf_counter()
+        if options.stop():
+            self._save(self._seconds())
+            raise Interrupted("Stopped; the same command continues where it stopped.")
+        if now - self.saved > options.save_every:
+            self._save(self._seconds())
+            self.saved = time.perf_counter()
+        validated = phase.iteration % phase.training.validate_every == 0
+        if validated or now - self.shown > SHOW_EVERY:
+            options.watch(self.progress(losses, self._seconds()))
+            self.shown = now
 
     def _save(self, seconds: float) -> None:
         """Replace the checkpoint with one within the phase."""
+        self.stored = True
         tensors, facts = self.phase.state()
         before = self.phase.before
         self.store.save(
@@ -291,7 +377,14 @@ def pack(state: LearnerState) -> Vectors:
 
 
 def unpack(tensors: Vectors, learner: Learner, outputs: Sequence[int]) -> LearnerState:
-    """The inverse of `pack`, given the numbers of outputs of the tasks that had arrived."""
+    """The inverse of `pack`, given the numbers of outputs of the tasks that had arrived.
+
+    Raises Damaged for tensors that belong to none of its parts.
+    """
+    prefixes = ("parameters/", "buffers/", *(f"memory/{name}/" for name in learner.hooks))
+    for name in tensors:
+        if not name.startswith(prefixes):
+            raise Damaged(f"'{name}' is not a tensor of this run")
     return LearnerState(
         network=init(learner).network.grown(outputs),
         parameters=_strip(tensors, "parameters/"),

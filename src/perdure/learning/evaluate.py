@@ -29,6 +29,11 @@ class Score(NamedTuple):
     error: float | None = None
     """Root mean squared error in the units of the data, for values."""
 
+    @property
+    def rank(self) -> tuple[float, float]:
+        """By accuracy, then by loss."""
+        return self.accuracy, -self.loss
+
     def improves(self, best: Score) -> bool:
         """Whether it is better than the best so far.
 

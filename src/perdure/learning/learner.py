@@ -55,7 +55,10 @@ class LearnerState:
         """The network and psi with which `task` currently runs."""
         positions = learner.source.active(self.network, self.buffers, [task])
         active = take(self.parameters, positions)
-        return learner.source.weights(self.network, self.buffers, active, task)
+        network, weights = learner.source.weights(self.network, self.buffers, active, task)
+        for name, hook in learner.hooks.items():
+            weights = hook.answering(self.memories[name], network, weights, task)
+        return network, weights
 
     def to(self, device: str) -> LearnerState:
         """The same state on another device."""

@@ -24,6 +24,13 @@ def has_decay(name: str) -> bool:
     return "weight_decay" in inspect.signature(getattr(torch.optim, name)).parameters
 
 
+def scale_gradients(active: Vectors, factor: float) -> None:
+    """Multiply the gradients of all vectors in place."""
+    for vector in active.values():
+        if vector.grad is not None and factor != 1:
+            vector.grad.mul_(factor)
+
+
 class Optimiser:
     """An optimiser of named vectors, which it updates in place."""
 
@@ -45,8 +52,9 @@ class Optimiser:
         for group in self.torch.param_groups:
             group["lr"] = self.rate * pace
 
-    def step(self) -> None:
-        """Update the vectors by their gradients."""
+    def step(self, factor: float = 1.0) -> None:
+        """Update the vectors by `factor` times their gradients, which are scaled in place."""
+        scale_gradients(self.active, factor)
         self.torch.step()
 
     @torch.no_grad()

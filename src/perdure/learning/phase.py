@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from perdure.errors import PerdureError
+from perdure.errors import Diverged, PerdureError
 from perdure.hooks import PhaseContext, PhaseEnd, Step, Term, Watched
-from perdure.learning.adam import clip_gradients, make_optimiser
+from perdure.learning.adam import clipping, make_optimiser
 from perdure.learning.embedding_tables import PREFIX, read_through
 from perdure.learning.evaluate import Score, evaluate, mean_score
 from perdure.learning.learner import Learner, LearnerState
+from perdure.learning.optimiser import scale_gradients
 from perdure.learning.sampling import Mixture
 from perdure.learning.splits import Splits
 from perdure.learning.training import Training
@@ -60,6 +62,16 @@ def context_of(
     )
 
 
+class Best(NamedTuple):
+    """The best validation so far, and what to go back to at the end of the phase."""
+
+    score: Score
+    weights: Vectors
+    """The trained vectors at that time."""
+    terms: Mapping[str, Vectors]
+    """The running state of each term at that time, so that what it has accumulated ends there too."""
+
+
 class Phase:
     """Training on some tasks, from the state before it to the state after it."""
 
@@ -93,10 +105,12 @@ class Phase:
             {task: generators("batches", task) for task in data},
             generators("mixture", *data),
         )
+        drops = learner.architecture.drops
+        self.noise = generators("noise", *data) if drops else None
         self.iterations = training.iterations * len(data)
         self.iteration = 0
         self.stopped = False
-        self.best: tuple[Score, Vectors] | None = None
+        self.best: Best | None = None
         self.stale = 0
         self.sums: dict[str, float] = {}
         self.curve: list[dict[str, float]] = []
@@ -127,10 +141,9 @@ class Phase:
         values = {name: float(loss.detach()) for name, loss in losses.items()}
         self._check({f"loss term '{name}'": value for name, value in values.items()})
         self._transform(step)
-        if training.clip is not None:
-            self._check({"norm of the gradient": clip_gradients(self.active, training.clip)})
+        factor = self._clipped()
         self._observe("total", step)
-        self.optimiser.step()
+        self._move(step, factor)
         self.iteration += 1
         for name, value in values.items():
             self.sums[name] = self.sums.get(name, 0.0) + value
@@ -158,20 +171,40 @@ class Phase:
     def _forward(self, indices: Mapping[int, Tensor]) -> Step:
         """The mini-batch of the given samples, and the network's outputs for it."""
         learner, before = self.learner, self.before
-        networks = learner.source.running(before.network, before.buffers, self.active, indices)
         batches = {
             task: read_through(self.data[task].train, task, self.active).batch(index)
             for task, index in indices.items()
         }
+        along = self._along(sum(len(batch) for batch in batches.values()))
+        if self.noise is not None:
+            batches, along = (
+                {task: replace(batch, noise=self.noise) for task, batch in each.items()}
+                for each in (batches, along)
+            )
+        vectors = before.parameters | self.active if along else self.active
+        networks = learner.source.running(before.network, before.buffers, vectors, [*batches, *along])
+        logits = logits_of(networks, batches | along)
         return Step(
             number=self.iteration,
             active=self.active,
             indices=indices,
             batches=batches,
-            networks=networks,
-            logits=logits_of(networks, batches),
+            networks={task: networks[task] for task in batches},
+            logits={task: logits[task] for task in batches},
             would_move=self.optimiser.would_move,
+            noise=self.noise,
+            along={task: logits[task] for task in along},
         )
+
+    def _along(self, size: int) -> dict[int, Batch]:
+        """What terms send through the network together with the mini-batch."""
+        along: dict[int, Batch] = {}
+        for term in self.terms.values():
+            sent = term.along(size)
+            if both := sent.keys() & (along.keys() | set(self.tasks)):
+                raise PerdureError(f"Task {min(both) + 1} was sent along with the mini-batch twice.")
+            along |= sent
+        return along
 
     def _task_loss(self, logits: Mapping[int, Tensor], batches: Mapping[int, Batch]) -> Tensor:
         """Summed negative log-likelihood over the batch, divided by its size."""
@@ -199,14 +232,40 @@ class Phase:
                 for name, gradient in term.transform(step, self._current_gradients()).items():
                     self.active[name].grad = gradient
 
+    def _clipped(self) -> float:
+        """The factor that the optimiser is to apply to the gradients; they are scaled now if a term looks."""
+        if self.training.clip is None:
+            return 1.0
+        length, factor = clipping(self.active, self.training.clip)
+        self._check({"norm of the gradient": length})
+        if any(term.watches == "total" for term in self.terms.values()):
+            scale_gradients(self.active, factor)
+            return 1.0
+        return factor
+
+    def _move(self, step: Step, factor: float) -> None:
+        """The optimiser's step, as changed by the terms that redirect it."""
+        redirecting = [term for term in self.terms.values() if term.redirects]
+        if not redirecting:
+            self.optimiser.step(factor)
+            return
+        before = {name: vector.detach().clone() for name, vector in self.active.items()}
+        self.optimiser.step(factor)
+        with torch.no_grad():
+            moves = {name: vector - before[name] for name, vector in self.active.items()}
+            for term in redirecting:
+                moves = term.redirect(step, moves)
+            for name, vector in self.active.items():
+                vector.copy_(before[name] + moves[name])
+
     def _check(self, values: Mapping[str, float]) -> None:
-        """Stop before a step that would ruin the weights; checkpoints so far are good."""
+        """Stop before a step that would ruin the weights; a checkpoint, if there is one, is good."""
         for name, value in values.items():
             if not math.isfinite(value):
-                raise PerdureError(
+                raise Diverged(
                     f"The {name} became {value} at iteration {self.iteration + 1} of "
                     f"{self.data[self.tasks[0]].name}; try a lower --training.learning_rate, "
-                    f"--training.clip 1 or a weaker penalty. The last checkpoint is intact."
+                    f"--training.clip 1 or a weaker penalty."
                 )
 
     def _validate(self) -> None:
@@ -229,13 +288,12 @@ class Phase:
         self.curve.append(point | means)
         if self.training.patience is None:
             return
-        if self.best is None or score.improves(self.best[0]):
-            self.stale = 0
-        else:
-            self.stale += 1
-        rank = (score.accuracy, -score.loss)
-        if self.best is None or rank > (self.best[0].accuracy, -self.best[0].loss):
-            self.best = score, {name: vector.clone() for name, vector in trained.items()}
+        by_loss, best = self.training.criterion == "loss", None if self.best is None else self.best.score
+        better = best is None or (score.loss < best.loss if by_loss else score.improves(best))
+        self.stale = 0 if better else self.stale + 1
+        if best is None or (better if by_loss else score.rank > best.rank):
+            terms = {name: _copied(term.state()) for name, term in self.terms.items()}
+            self.best = Best(score, _copied(trained), terms)
         self.stopped = self.stale >= self.training.patience
 
     def trained(self) -> Vectors:
@@ -244,7 +302,10 @@ class Phase:
 
     def finish(self) -> LearnerState:
         """The state after the phase: trained weights put back, memories updated."""
-        active = self.trained() if self.best is None else self.best[1]
+        active = self.trained() if self.best is None else self.best.weights
+        for name, state in ({} if self.best is None else self.best.terms).items():
+            if state:  # a checkpoint of an earlier version has none
+                self.terms[name].restore(state)
         data = {task: read_through(splits.train, task, active) for task, splits in self.data.items()}
         end = PhaseEnd(active, data)
         return LearnerState(
@@ -261,14 +322,17 @@ class Phase:
             "active": self.trained(),
             "optimiser": optimiser,
             "batches": self.mixture.state(),
-            "best": {} if self.best is None else self.best[1],
+            "noise": {} if self.noise is None else {"generator": self.noise.get_state()},
         }
         parts |= {f"term {name}": term.state() for name, term in self.terms.items()}
+        if self.best is not None:
+            parts["best"] = self.best.weights
+            parts |= {f"best term {name}": state for name, state in self.best.terms.items()}
         facts: Facts = {
             "iteration": self.iteration,
             "stopped": self.stopped,
             "stale": self.stale,
-            "best": None if self.best is None else list(self.best[0]),
+            "best": None if self.best is None else list(self.best.score),
             "sums": self.sums,
             "curve": self.curve,
             "optimiser": numbers,
@@ -286,10 +350,17 @@ class Phase:
                 vector.copy_(parts["active"][name])
         self.optimiser.restore(parts.get("optimiser", {}), facts["optimiser"])
         self.mixture.restore(parts["batches"])
+        if self.noise is not None:
+            self.noise.set_state(parts["noise"]["generator"].cpu())
         for name, term in self.terms.items():
             term.restore(parts.get(f"term {name}", {}))
         self.iteration, self.stale = facts["iteration"], facts["stale"]
         self.stopped = facts["stopped"]
         if facts["best"] is not None:
-            self.best = Score(*facts["best"]), parts["best"]
+            terms = {name: parts.get(f"best term {name}", {}) for name in self.terms}
+            self.best = Best(Score(*facts["best"]), parts["best"], terms)
         self.sums, self.curve = facts["sums"], facts["curve"]
+
+
+def _copied(vectors: Vectors) -> Vectors:
+    return {name: vector.clone() for name, vector in vectors.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from perdure.networks.batch import Data
 
@@ -17,3 +17,5 @@ class Splits:
     train: Data
     val: Data
     test: Data
+    told: bool = field(default=True, kw_only=True)
+    """Whether it is known at test time which task a sequence belongs to."""

@@ -14,7 +14,7 @@ from perdure.options import Options, Strength
 class Training(Options):
     """Settings of the optimisation; each task starts with a new optimiser."""
 
-    later: ClassVar[tuple[str, ...]] = ("warm_up",)
+    later: ClassVar[tuple[str, ...]] = ("warm_up", "criterion")
 
     iterations: PositiveInt = 5_000
     """Maximum number of iterations per task; joint training of K tasks takes K times as many."""
@@ -38,6 +38,9 @@ class Training(Options):
     """Whether a task's table of word vectors, if it has one, stays fixed or is trained with the task."""
     patience: PositiveInt | None = None
     """Stop a task after this many validations without a better score, and restore the best weights."""
+
+    criterion: Literal["score", "loss"] = "score"
+    """What must get better on validation data for a task to go on: its score, or its loss."""
 
     def pace(self, iteration: int, iterations: int) -> float:
         """The factor of the learning rate: it rises linearly, then falls along a cosine from 1 to `decay`."""

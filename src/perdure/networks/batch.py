@@ -31,6 +31,8 @@ class Batch:
     targets: Tensor
     mask: Tensor | None = None
     """Which targets are known and scored, in their shape; None: all."""
+    noise: torch.Generator | None = None
+    """What drops units at random, if the network does that; None: nothing is dropped, as in tests."""
 
     def __len__(self) -> int:
         """The number of sequences."""
@@ -91,9 +93,11 @@ class Data:
             index = torch.arange(len(self))[index]
         # Drawn on the CPU, wherever the data are.
         y = self.y.index_select(0, index.to(self.y.device))
-        lengths = self.lengths
-        packing = uniform(len(index), self.x.shape[1]) if lengths is None else pack_lengths(lengths[index])
-        rows = packing.pack(self.x, index)  # before conversion to floating point, to exclude the padding
+        if self.lengths is None:
+            packing = uniform(len(index), self.x.shape[1])
+        else:
+            packing = pack_lengths(self.lengths.index_select(0, index))
+        rows = packing.pack(self.x, index)  # then turned into floating point: it is less by the padding
         rows = rows.to(self.dtype) if self.table is None else self.table[rows.long()]
         if self.scaling is not None:
             offset, factor = self.scaling

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor
@@ -16,8 +16,7 @@ from perdure.networks.layout import Weights
 from perdure.networks.network import Network
 from perdure.networks.sample_gradients import mean_sample_gradients
 from perdure.networks.targets import draw, exact_scores, score
-
-Estimator = Literal["empirical", "sampled", "exact"]
+from perdure.options import Estimator
 
 
 def fisher(

@@ -134,9 +134,10 @@ class Layout:
         """Named views of a flat vector [size]; gradients flow back to it as a whole."""
         # The views are not aligned. Results still do not depend on where a run was resumed: an aligned vector
         # puts each view at the same offset from the alignment, before and after.
-        parts = torch.split(vector, self._sizes)
+        parts = vector.split_with_sizes(self._sizes)  # torch.split is the same, after more checks in Python
         return {
-            name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
+            name: part if len(shape) == 1 else part.view(shape)
+            for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
         }
 
     def join(self, weights: Mapping[str, Tensor]) -> Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -18,7 +19,7 @@ from perdure.networks.batch import Batch
 from perdure.networks.bodies.body import Architecture, BodyInput, BodyPlan
 from perdure.networks.bodies.recurrent import dense
 from perdure.networks.layout import Layout, Weight, Weights
-from perdure.networks.packing import uniform
+from perdure.networks.packing import Packing, uniform
 from perdure.networks.tape import Tape, TaskVector, affine
 
 BODY = "body"
@@ -34,6 +35,11 @@ class Network:
             raise PerdureError(
                 f"network.heads: a single head needs tasks of equal output size, found "
                 f"{sorted(set(outputs))}; use --network.heads multi."
+            )
+        if architecture.heads == "growing" and any(b <= a for a, b in pairwise(outputs)):
+            raise PerdureError(
+                f"network.heads: a growing head needs tasks that add outputs to those before, found "
+                f"{list(outputs)}; use --benchmark.scenario class, or --network.heads multi."
             )
         self.architecture = architecture
         self.inputs = inputs
@@ -53,17 +59,31 @@ class Network:
         """Name of the output head that a task uses."""
         return "head.0" if self.architecture.heads == "single" else f"head.{task}"
 
+    @property
+    def growing(self) -> bool:
+        """Whether all tasks read one head, to which each adds its own outputs."""
+        return self.architecture.heads == "growing"
+
+    def columns(self, task: int) -> dict[str, slice]:
+        """The columns of a task's logits, by the head they come from; in a growing head, all that arrived."""
+        if not self.growing:
+            return {self.head(task): slice(0, self.outputs[task])}
+        bounds = pairwise([0, *self.outputs])
+        return {self.head(each): slice(*bound) for each, bound in enumerate(bounds)}
+
     def parts(self, task: int) -> tuple[str, ...]:
-        """Names of the groups of weights that a task uses: the body, its head, and its identity input."""
+        """Names of the groups of weights that a task uses: the body, its heads, and its identity input."""
         identity = (f"identity.{task}",) if self.architecture.task_identity else ()
-        return (BODY, self.head(task), *identity)
+        return (BODY, *self.columns(task), *identity)
 
     @cached_property
     def layouts(self) -> dict[str, Layout]:
         """The layout of each group of weights: the body, then what each task has added."""
         layouts = {BODY: self._plan.layout}
-        for task, outputs in enumerate(self.outputs):
+        for task in range(self.tasks):
             head: dict[str, Weight] = {}
+            columns = self.columns(task)[self.head(task)]
+            outputs = columns.stop - columns.start
             dense(head, self.head(task), self._plan.features, outputs, self.architecture.rule)
             layouts[self.head(task)] = Layout.of(head)
             if self.architecture.task_identity:
@@ -143,7 +163,7 @@ class Network:
         A tape, if given, records each map that ran; the weights must then not require gradients.
         """
         features = self.features(weights, batch, task, batch.asked, tape)
-        return affine(weights, self._head_names(task), features, batch.answers, tape)
+        return self._logits(weights, features, task, batch.answers, tape)
 
     def features(
         self,
@@ -157,7 +177,9 @@ class Network:
 
         `task` is one for all sequences, or one per row [S].
         """
-        given = BodyInput(batch.rows, batch.packing, asked, batch.answers, self._task_vectors(task))
+        given = BodyInput(
+            batch.rows, batch.packing, asked, batch.answers, self._task_vectors(task), batch.noise
+        )
         return self.architecture.features(weights, given, tape)
 
     def _task_vectors(self, task: int | Tensor) -> dict[str, TaskVector]:
@@ -179,7 +201,14 @@ class Network:
 
     def answer(self, weights: Weights, features: Tensor, task: int) -> Tensor:
         """Logits [M, outputs] of a task's head from features [M, H]."""
-        return affine(weights, self._head_names(task), features, uniform(len(features), 1), None)
+        return self._logits(weights, features, task, uniform(len(features), 1), None)
 
-    def _head_names(self, task: int) -> tuple[str, str]:
-        return f"{self.head(task)}.weight", f"{self.head(task)}.bias"
+    def _logits(
+        self, weights: Weights, features: Tensor, task: int, packing: Packing, tape: Tape | None
+    ) -> Tensor:
+        """What the task's heads read from features, side by side."""
+        parts = [
+            affine(weights, (f"{head}.weight", f"{head}.bias"), features, packing, tape)
+            for head in self.columns(task)
+        ]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)

@@ -17,16 +17,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from perdure.networks.native.rows import last_rows, pack_plan, pack_rows
+
+FORWARDS, BACKWARDS, ITSELF = range(3)
+"""Directions of a way: with time, against it, or each row from itself."""
+
 
 class Way:
-    """A sweep as the compiled library reads it: rows per step, and (step, previous, carried) of each move."""
+    """A sweep as the compiled library reads it: rows per step, and the direction."""
 
-    def __init__(self, sizes: NDArray[np.int64], moves: NDArray[np.int64]) -> None:
-        """Arrays [T] and [T, 3]; they must stay as they are."""
-        self.sizes, self.moves = sizes, moves
+    def __init__(self, sizes: NDArray[np.int64], direction: int) -> None:
+        """The array [T] must stay as it is."""
+        self.sizes = sizes
         self.rows = int(sizes.sum())
-        self.addresses = len(sizes), sizes.ctypes.data, moves.ctypes.data
-        """Number of steps, and where both arrays are in memory."""
+        self.addresses = len(sizes), sizes.ctypes.data, direction
+        """Number of steps, where the array is in memory, and the direction."""
 
 
 class Move(NamedTuple):
@@ -47,6 +52,8 @@ class Sweep:
 
     sizes: tuple[int, ...]
     """Number of rows of each step."""
+    array: NDArray[np.int64]
+    """The same for the compiled library."""
     backward: bool
 
     @cached_property
@@ -60,18 +67,8 @@ class Sweep:
 
     @cached_property
     def way(self) -> Way:
-        """The same as plain arrays, for the compiled library."""
-        sizes = np.array(self.sizes, dtype=np.int64)
-        steps, last = np.arange(len(sizes)), len(sizes) - 1
-        moves = np.empty((len(sizes), 3), dtype=np.int64)
-        if self.backward:
-            order = steps[::-1]
-            moves[:, 0], moves[:, 1] = order, np.minimum(order + 1, last)
-            moves[0, 2], moves[1:, 2] = 0, sizes[:0:-1]
-        else:
-            moves[:, 0], moves[:, 1] = steps, np.maximum(steps - 1, 0)
-            moves[0, 2], moves[1:, 2] = 0, sizes[1:]
-        return Way(sizes, moves)
+        """The same for the compiled library."""
+        return Way(self.array, BACKWARDS if self.backward else FORWARDS)
 
 
 @dataclass(frozen=True)
@@ -103,12 +100,16 @@ class Packing:
     @cached_property
     def forward(self) -> Sweep:
         """From the first step to the last."""
-        return Sweep(self.sizes, backward=False)
+        return Sweep(self.sizes, self._sizes, backward=False)
 
     @cached_property
     def backward(self) -> Sweep:
         """From each sequence's last step to the first."""
-        return Sweep(self.sizes, backward=True)
+        return Sweep(self.sizes, self._sizes, backward=True)
+
+    @cached_property
+    def _sizes(self) -> NDArray[np.int64]:
+        return np.array(self.sizes, dtype=np.int64)
 
     @cached_property
     def _step_of_row(self) -> Tensor:
@@ -131,8 +132,14 @@ class Packing:
     def pack(self, padded: Tensor, chosen: Tensor | None = None) -> Tensor:
         """Rows [S, ...] of a padded batch [B, T, ...], or of the `chosen` sequences [B] of a larger array."""
         if self.order is None:
+            rows = None if chosen is None else pack_rows(self.forward.way, chosen, padded, None)
+            if rows is not None:
+                return rows
             padded = padded if chosen is None else padded.index_select(0, chosen.to(padded.device))
             return padded[:, : self.steps].transpose(0, 1).reshape(-1, *padded.shape[2:])
+        rows = pack_rows(self.forward.way, self.order, padded, chosen)
+        if rows is not None:
+            return rows
         sequences = self._sequence_of_row if chosen is None else chosen[self._sequence_of_row]
         index = sequences * padded.shape[1] + self._step_of_row
         return padded.flatten(0, 1).index_select(0, index.to(padded.device))
@@ -149,10 +156,13 @@ class Packing:
         """Rows of the last `count` valid steps of each sequence, step by step: [count * B]."""
         if self.order is None:
             return slice(self.offsets[-1] - count * self.batch, None)
-        rank = torch.empty_like(self.order)
-        rank[self.order] = torch.arange(self.batch)
-        steps = self.lengths - count + torch.arange(count)[:, None]
-        return (torch.tensor(self.offsets)[steps] + rank).reshape(-1).to(device)
+        rows = last_rows(self.forward.way, self.order, count)
+        if rows is None:
+            rank = torch.empty_like(self.order)
+            rank[self.order] = torch.arange(self.batch)
+            steps = self.lengths - count + torch.arange(count)[:, None]
+            rows = (torch.tensor(self.offsets)[steps] + rank).reshape(-1)
+        return rows.to(device)
 
     def rows_of(self, first: int, part: Packing) -> Tensor:
         """For each row of a smaller batch [S'] its row here; its sequences start at index `first`."""
@@ -181,17 +191,20 @@ def uniform(batch: int, steps: int) -> Packing:
 
 def pack_lengths(lengths: Tensor) -> Packing:
     """The packing for lengths [B], all at least 1."""
-    lengths = lengths.cpu().long()
-    each = lengths.numpy()  # for a few numbers numpy has less overhead than torch
-    longest = int(each.max())
-    if int(each.min()) == longest:
+    lengths = lengths.cpu().long().contiguous()
+    each = lengths.tolist()  # a few numbers: Python's calls cost less than torch's
+    longest = max(each)
+    if min(each) == longest:
         return uniform(len(each), longest)
-    order = np.argsort(-each, kind="stable")
-    sizes = len(each) - np.cumsum(np.bincount(each, minlength=longest + 1))[:longest]
-    packing = Packing(tuple(sizes.tolist()), torch.from_numpy(order))
-    steps = np.repeat(np.arange(longest), sizes)
-    ranks = np.arange(len(steps)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    packing.__dict__["_step_of_row"] = torch.from_numpy(steps)  # so that it is not computed again
-    packing.__dict__["_sequence_of_row"] = torch.from_numpy(order[ranks])
-    packing.__dict__["lengths"] = lengths
+    order, sizes = pack_plan(lengths, longest) or _plan(lengths, longest)
+    packing = Packing(tuple(sizes.tolist()), order)
+    packing.__dict__["lengths"] = lengths  # so that it is not computed again
+    packing.__dict__["_sizes"] = sizes
     return packing
+
+
+def _plan(lengths: Tensor, longest: int) -> tuple[Tensor, NDArray[np.int64]]:
+    """The sequences by decreasing length [B], and how many run at each step [T]."""
+    ended = torch.bincount(lengths, minlength=longest + 1).cumsum(0)
+    order = torch.argsort(lengths, descending=True, stable=True)
+    return order, (len(lengths) - ended[:longest]).numpy()

@@ -8,7 +8,7 @@ squared and added up. No sample needs its own backward pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 import torch
@@ -16,9 +16,9 @@ from torch import Tensor
 
 from perdure.networks.batch import Batch, Data
 from perdure.networks.layout import Weights
-from perdure.networks.native.products import add_squares
+from perdure.networks.native.products import SquaredMap, add_squares
 from perdure.networks.network import Network
-from perdure.networks.tape import AffineMap, Entry, Tape
+from perdure.networks.tape import AffineMap, Tape
 
 Measure = Literal["square", "absolute"]
 """What is averaged over samples: the squared gradient, or its absolute value."""
@@ -55,8 +55,7 @@ def mean_sample_gradients(
     frozen = {name: weight.detach() for name, weight in weights.items()}
     totals = {name: torch.zeros_like(weight, dtype=torch.float64) for name, weight in frozen.items()}
     for part in index.split(_samples_per_pass(network, data)):
-        for entry, delta in _swept(network, frozen, data.batch(part), task, cotangents):
-            _add(totals, entry, delta, measure)
+        _add_pass(totals, network, frozen, data.batch(part), task, cotangents, measure)
     return {name: (total / len(index)).to(weights[name].dtype) for name, total in totals.items()}
 
 
@@ -66,38 +65,52 @@ def _samples_per_pass(network: Network, data: Data) -> int:
     return max(1, min(WIDEST, PASS // (per_step * data.x.shape[1])))
 
 
-def _swept(
-    network: Network, weights: Weights, batch: Batch, task: int, cotangents: Cotangents
-) -> Iterator[tuple[Entry, Tensor]]:
-    """Every map of the network and its delta, for each cotangent."""
+def _add_pass(
+    totals: Weights,
+    network: Network,
+    weights: Weights,
+    batch: Batch,
+    task: int,
+    cotangents: Cotangents,
+    measure: Measure,
+) -> None:
+    """Add the measured gradients of a batch's samples to the totals, for each cotangent."""
     tape = Tape()
     with torch.enable_grad():
         logits = network(weights, batch, task, tape)
-    outputs = [entry.outputs for entry in tape.entries]
+    groups, parameters = tape.maps(), tape.row_parameters()
+    outputs = [*(maps[0].outputs for maps in groups), *(each.outputs for each in parameters)]
     for cotangent in cotangents(logits.detach(), batch):
         deltas = torch.autograd.grad(logits, outputs, cotangent, retain_graph=True)
-        yield from zip(tape.entries, deltas, strict=True)
+        for maps, delta in zip(groups, deltas, strict=False):
+            _add_maps(totals, maps, delta, measure)
+        for parameter, delta in zip(parameters, deltas[len(groups) :], strict=True):
+            sums = parameter.packing.unpack(delta).sum(1)
+            totals[parameter.weight] += _measured(sums, measure).sum(0)
 
 
-def _add(totals: Weights, entry: Entry, delta: Tensor, measure: Measure) -> None:
-    """Add each sample's measured gradient of the map's weights to the totals."""
-    if not isinstance(entry, AffineMap):
-        totals[entry.weight] += _measured(entry.packing.unpack(delta).sum(1), measure).sum(0)
-        return
-    inputs, of_biases = entry.inputs.detach(), torch.zeros(delta.shape[1], dtype=torch.float64)
-    of_biases = of_biases.to(delta.device)
-    if entry.packing.steps == 1:
+def _add_maps(totals: Weights, maps: Sequence[AffineMap], delta: Tensor, measure: Measure) -> None:
+    """Add each sample's measured gradient of the weights of maps to the same outputs to the totals."""
+    packing = maps[0].packing
+    of_biases = torch.zeros(delta.shape[1], dtype=torch.float64, device=delta.device)
+    if packing.steps == 1:
         # One step each: |delta a^T|^p = |delta|^p (|a|^p)^T, a single matrix product.
         sizes = _measured(delta, measure)
-        totals[entry.weight] += sizes.t() @ _measured(inputs, measure)
+        for each in maps:
+            totals[each.weight] += sizes.t() @ _measured(each.inputs.detach(), measure)
         of_biases += sizes.sum(0)
     elif measure == "absolute" or not add_squares(
-        totals[entry.weight], of_biases, delta, inputs, entry.packing
+        [SquaredMap(each.rows.detach(), each.direction, totals[each.weight]) for each in maps],
+        of_biases,
+        delta,
+        packing,
     ):
-        deltas, activities = entry.packing.unpack(delta), entry.packing.unpack(inputs)
+        deltas = packing.unpack(delta)
         of_biases += _measured(deltas.sum(1), measure).sum(0)
-        totals[entry.weight] += _summed_products(deltas, activities, entry.packing.lengths, measure)
-    for bias in entry.biases:
+        for each in maps:
+            activities = packing.unpack(each.inputs.detach())
+            totals[each.weight] += _summed_products(deltas, activities, packing.lengths, measure)
+    for bias in (name for each in maps for name in each.biases):
         totals[bias] += of_biases
 
 

@@ -13,7 +13,7 @@ from torch.nn import functional
 from perdure.networks.layout import Weights
 from perdure.networks.native.library import available
 from perdure.networks.native.products import gradient, linear, linear_back
-from perdure.networks.packing import Packing
+from perdure.networks.packing import BACKWARDS, ITSELF, Packing
 
 
 class AffineMap(NamedTuple):
@@ -21,9 +21,19 @@ class AffineMap(NamedTuple):
 
     weight: str
     biases: tuple[str, ...]
-    inputs: Tensor
+    rows: Tensor
+    """Its inputs, or the states [S, F] if it reads those of the preceding step of a sweep."""
     outputs: Tensor
     packing: Packing
+    direction: int = ITSELF
+    """That sweep's direction."""
+
+    @property
+    def inputs(self) -> Tensor:
+        """What the map reads at each row [S, F]."""
+        if self.direction == ITSELF:
+            return self.rows
+        return self.packing.before(self.rows, backward=self.direction == BACKWARDS)
 
 
 class RowParameter(NamedTuple):
@@ -56,6 +66,18 @@ class Tape:
     layers: list[LayerStates] = field(default_factory=list)
     projections: dict[str, Tensor] = field(default_factory=dict)
     """The input of the recurrence [S, G], by the prefix of a recurrent layer and direction."""
+
+    def maps(self) -> list[list[AffineMap]]:
+        """All affine maps, those with a common pre-activation in one group."""
+        groups: dict[int, list[AffineMap]] = {}
+        for entry in self.entries:
+            if isinstance(entry, AffineMap):
+                groups.setdefault(id(entry.outputs), []).append(entry)
+        return list(groups.values())
+
+    def row_parameters(self) -> list[RowParameter]:
+        """All parameters that act on every row separately."""
+        return [entry for entry in self.entries if isinstance(entry, RowParameter)]
 
 
 def watched(outputs: Tensor) -> Tensor:
@@ -103,11 +125,8 @@ class NativeAffine(torch.autograd.Function):
         """Delta W, delta^T rows, and the sum of delta."""
         rows, weight = ctx.saved_tensors
         needs = ctx.needs_input_grad
-        return (
-            linear_back(grad, weight) if needs[0] else None,
-            gradient(grad, rows) if needs[1] else None,
-            grad.sum(0) if needs[2] else None,
-        )
+        of_weight, of_bias = (gradient(grad, rows) if needs[1] or needs[2] else None) or (None, None)
+        return linear_back(grad, weight) if needs[0] else None, of_weight, of_bias
 
 
 def affine(

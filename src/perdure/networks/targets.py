@@ -1,5 +1,7 @@
 """The functions of a batch's target, applied to the network's outputs.
 
+The two losses of classes run in the compiled library where it is available, unless a target has its own.
+
 The loss of a sample is its negative log-likelihood, summed over the steps and outputs that are scored; a
 mini-batch's loss is the mean over its samples. All regularisation strengths refer to this scale.
 """
@@ -12,12 +14,18 @@ import torch
 from torch import Tensor
 
 from perdure.networks.batch import Batch
+from perdure.networks.native.losses import class_loss, teacher_loss
+from perdure.targets.classes import IGNORED, Classes
 from perdure.targets.target import Target
 
 
 def negative_log_likelihood(logits: Tensor, batch: Batch) -> Tensor:
     """Sum over all samples, steps and outputs of -log p(y | x); logits [M, outputs]."""
-    return _of(batch).negative_log_likelihood(logits, batch.targets, batch.mask)
+    target, wanted, mask = _of(batch), batch.targets, batch.mask
+    loss = None
+    if type(target).negative_log_likelihood is Classes.negative_log_likelihood:
+        loss = class_loss(logits, wanted if mask is None else wanted.masked_fill(~mask, IGNORED))
+    return target.negative_log_likelihood(logits, wanted, mask) if loss is None else loss
 
 
 def score(logits: Tensor, batch: Batch) -> Tensor:
@@ -47,7 +55,10 @@ def draw(logits: Tensor, batch: Batch, generator: torch.Generator) -> Tensor:
 
 def distillation(logits: Tensor, teacher: Tensor, batch: Batch, temperature: float) -> Tensor:
     """The loss against a teacher's outputs [M, outputs], summed over all that is scored."""
-    return _of(batch).distillation(logits, teacher, batch.mask, temperature)
+    target, loss = _of(batch), None
+    if type(target).distillation is Classes.distillation:
+        loss = teacher_loss(logits, teacher, batch.mask, temperature)
+    return target.distillation(logits, teacher, batch.mask, temperature) if loss is None else loss
 
 
 def tally(logits: Tensor, batch: Batch) -> Tensor:

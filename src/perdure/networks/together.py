@@ -8,13 +8,16 @@ wide, instead of K narrow ones.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
 
 import torch
 from torch import Tensor
 
 from perdure.networks.batch import Batch, unlabelled
 from perdure.networks.layout import Weights
+from perdure.networks.native.rows import join_rows
 from perdure.networks.network import Network
 from perdure.networks.packing import Packing, pack_lengths
 
@@ -22,34 +25,44 @@ TaskNetworks = Mapping[int, tuple[Network, Weights]]
 """The network that runs and its psi, for each task."""
 
 
-class Joined(NamedTuple):
-    """Sequences of several batches as packed rows [S, F], and the rows where each batch requires outputs."""
+@dataclass(frozen=True)
+class Joined:
+    """Sequences of several batches as packed rows [S, F]."""
 
     rows: Tensor
     packing: Packing
-    batches: Tensor
-    """The index of the batch that each row [S] comes from."""
-    asked: list[Tensor]
-    """One index [M_k] per batch, in the order of its outputs."""
+    places: tuple[Tensor, ...]
+    """For each batch, the rows here of its own rows."""
+
+    @cached_property
+    def batches(self) -> Tensor:
+        """The index of the batch that each row [S] comes from."""
+        owners = torch.empty(len(self.rows), dtype=torch.long)
+        for number, place in enumerate(self.places):
+            owners[place] = number
+        return owners.to(self.rows.device)
+
+    def asked(self, batches: Sequence[Batch]) -> list[Tensor]:
+        """The rows [M_k] where each batch requires outputs, in the order of its outputs."""
+        places = [place.to(self.rows.device) for place in self.places]
+        return [
+            place if batch.asked is None else place[batch.asked]
+            for place, batch in zip(places, batches, strict=True)
+        ]
 
 
-def join(batches: Sequence[Batch], *, everywhere: bool = False) -> Joined:
-    """All sequences of the batches, sorted by length again; `everywhere` requires outputs at all rows."""
+def join(batches: Sequence[Batch]) -> Joined:
+    """All sequences of the batches, sorted by length again."""
     packing = pack_lengths(torch.cat([batch.packing.lengths for batch in batches]))
-    places: list[Tensor] = []
-    first = 0
-    for batch in batches:
-        places.append(packing.rows_of(first, batch.packing))
-        first += len(batch)
-    device = batches[0].rows.device
-    order = torch.argsort(torch.cat(places)).to(device)
-    rows = torch.cat([batch.rows for batch in batches]).index_select(0, order)
-    numbers = torch.arange(len(batches)).repeat_interleave(torch.tensor([len(place) for place in places]))
-    asked = [
-        place.to(device) if everywhere or batch.asked is None else place.to(device)[batch.asked]
-        for place, batch in zip(places, batches, strict=True)
-    ]
-    return Joined(rows, packing, numbers.to(device).index_select(0, order), asked)
+    packings, parts = [batch.packing for batch in batches], [batch.rows for batch in batches]
+    joined = join_rows(packing, packings, parts)
+    if joined is None:
+        firsts = accumulate((len(batch) for batch in batches[:-1]), initial=0)
+        places = torch.cat([packing.rows_of(*each) for each in zip(firsts, packings, strict=True)])
+        order = torch.argsort(places).to(parts[0].device)
+        joined = torch.cat(parts).index_select(0, order), places
+    rows, places = joined
+    return Joined(rows, packing, places.split([len(part) for part in parts]))
 
 
 def features_of(
@@ -71,11 +84,14 @@ def features_of(
     weights: Weights = {}
     for task in tasks:
         weights |= running[task][1]  # the same body, and each task's own weights
-    joined = join([batches[task] for task in tasks], everywhere=everywhere)
-    owners = torch.tensor(tasks, device=joined.rows.device)[joined.batches]
-    everything = unlabelled(joined.rows, joined.packing)
-    features = network.features(weights, everything, owners, torch.cat(joined.asked))
-    return dict(zip(tasks, features.split([len(asked) for asked in joined.asked]), strict=True))
+    joined = join([batches[task] for task in tasks])
+    owners: int | Tensor = tasks[0]
+    if network.architecture.task_identity:
+        owners = torch.tensor(tasks, device=joined.rows.device)[joined.batches]
+    asked = joined.places if everywhere else joined.asked([batches[task] for task in tasks])
+    everything = replace(unlabelled(joined.rows, joined.packing), noise=batches[tasks[0]].noise)
+    features = network.features(weights, everything, owners, torch.cat(asked).to(joined.rows.device))
+    return dict(zip(tasks, features.split([len(rows) for rows in asked]), strict=True))
 
 
 def logits_of(running: TaskNetworks, batches: Mapping[int, Batch]) -> dict[int, Tensor]:

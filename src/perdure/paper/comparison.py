@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from perdure.analysis.statistics import NOT_DECIDED, Number, seeds_needed, verdict
+from perdure.analysis.statistics import NOT_DECIDED, Number, number, seeds_needed, verdict
+from perdure.config import DATA_SEED, OWN_SEED
+from perdure.paper.conclusions import Claim
 from perdure.paper.findings import Pair, TableCell
 from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
 from perdure.paper.pairs import pairs_of
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLUMNS = ("during", "final")
+VARIED = "final, data vary with the seed"
+"""A further column, for rows that were also run with data of their own for each seed."""
 OURS, PUBLISHED = "#1f77b4", "#7f7f7f"
 ROW_HEIGHT = 0.34
 """Height of a row of a figure in inches."""
@@ -54,11 +58,18 @@ def row(
 class ComparisonItem(Item):
     """A table of methods."""
 
+    from_records: ClassVar[bool] = True
+
     title: str
     source: str
     about: str
     rows: Sequence[Row]
+    claims: Sequence[Claim] = ()
+    """What the paper concludes."""
     note: str = ""
+    laptop_seeds: int = 5
+    """Seeds at laptop scale: fewer for what takes long."""
+    scales: Sequence[str] = Item.scales
 
     def settings(self, scale: str) -> list[Setting]:
         """One setting per row."""
@@ -67,37 +78,62 @@ class ComparisonItem(Item):
 
     def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
         """Two cells per row, and one figure of all rows."""
-        cells = [cell for row in self.rows for cell in cells_of(row, results)]
+        cells = [cell for row in finished(self.rows, results) for cell in cells_of(row, results)]
         return cells, [self._drawn(cells)]
+
+    def seeds(self, scale: str) -> int:
+        """The default number of seeds."""
+        return self.laptop_seeds if scale == "laptop" else super().seeds(scale)
+
+    def findings_of_the_paper(self, scale: str) -> Sequence[Claim]:
+        """The same at every scale."""
+        del scale
+        return self.claims
 
     def pairs(self, results: FinishedRuns) -> list[Pair]:
         """All pairs of rows of the same benchmark."""
-        return pairs_of(self.rows, results)
+        return pairs_of(finished(self.rows, results), results)
 
     def _drawn(self, cells: Sequence[TableCell]) -> Drawn:
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(7.2, 1.1 + ROW_HEIGHT * len(self.rows)), layout="constrained")
+        rows = len({cell.row for cell in cells})
+        figure = Figure(figsize=(7.2, 1.1 + ROW_HEIGHT * rows), layout="constrained")
         left, right = figure.subplots(1, 2, sharey=True)
         for axes, column in ((left, "during"), (right, "final")):
             draw_column(axes, [cell for cell in cells if cell.column == column])
             axes.set_title(column)
-        left.set_ylim(len(self.rows) - 0.5, -0.5)  # the first row at the top, none at the edge
+        left.set_ylim(rows - 0.5, -0.5)  # the first row at the top, none at the edge
         figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8)
         caption = "Accuracy in percent, mean and standard error over seeds; hollow: published."
         return Drawn("comparison", self.title, caption, figure)
 
 
+def finished(rows: Sequence[Row], results: FinishedRuns) -> list[Row]:
+    """The rows that have records; all of them, unless seeds may be missing."""
+    return [row for row in rows if results.of(row.setting)]
+
+
 def cells_of(row: Row, results: FinishedRuns) -> list[TableCell]:
-    """During and final of one row."""
-    hashes = tuple(record.hash for record in results.of(row.setting))
-    command = row.setting.command(results.scale, results.seeds)
+    """During and final of one row, and final with varying data if there are such runs."""
+    records = results.of(row.setting)
+    hashes = tuple(record.hash for record in records)
+    label, remark = row.setting.label, records[0].oversized
+    command = row.setting.given(results.given).command(results.scale, len(records))
     cells = []
     for column in COLUMNS:
         ours, published = results.number(row.setting, column), row.published.get(column)
         judged = verdict(ours, published) if published and results.comparable(row.setting) else ""
         needed = seeds_needed(ours, published) if published and judged == NOT_DECIDED else None
-        cells.append(TableCell(row.setting.label, column, ours, published, judged, command, hashes, needed))
+        values = tuple(results.values(row.setting, column))
+        cells.append(
+            TableCell(label, column, ours, published, judged, command, hashes, needed, values, remark)
+        )
+    varied = None if DATA_SEED in results.given else results.with_own_data(row.setting)
+    if varied is not None:
+        command = row.setting.given({DATA_SEED: OWN_SEED}).command(results.scale, len(varied))
+        values, hashes = tuple(each.final for each in varied), tuple(each.hash for each in varied)
+        cells.append(TableCell(label, VARIED, number(values), command=command, hashes=hashes, values=values))
     return cells
 
 

@@ -13,6 +13,9 @@ from pydantic import TypeAdapter, ValidationError
 from perdure.analysis.statistics import Number as Number
 from perdure.files import Damaged, read_json
 
+SUPPORTED, CONTRADICTED = "supported", "contradicted"
+"""Verdicts on findings of the paper, apart from not decided."""
+
 FOLDER = "findings"
 """Folder below the folder of runs, with one file per item."""
 
@@ -33,6 +36,33 @@ class TableCell:
     """The runs behind it."""
     needed: int | None = None
     """Seeds needed for a decision, if mean and spread stay the same; None if even 1000 would not suffice."""
+
+    values: tuple[float, ...] = ()
+    """Our number of each seed."""
+    remark: str = ""
+    """What a reader must know about its runs, such as a hypernetwork that is larger than allowed."""
+    left_out: tuple[int, ...] = ()
+    """Seeds that do not count, such as networks that have not learnt the task; `values` has the others."""
+
+    @property
+    def by_seed(self) -> dict[int, float]:
+        """Our number of each seed that counts; seeds begin at 0."""
+        seeds = range(len(self.values) + len(self.left_out))
+        return dict(zip((seed for seed in seeds if seed not in self.left_out), self.values, strict=True))
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """A finding of the paper, and beside it what our numbers show."""
+
+    paper: str
+    ours: str
+    verdict: str
+    """supported, contradicted or not decided."""
+    contrast: Number
+    """The quantity that decides; a logarithm to base 10 if it is a factor."""
+    needed: int | None = None
+    """Seeds needed for a decision, if mean and spread stay the same; None if unknown or more than 1000."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +112,18 @@ class Findings:
     pairs: list[Pair] = field(default_factory=list)
     """Pairs of methods, if the item compares methods."""
 
+    conclusions: list[Conclusion] = field(default_factory=list)
+    """What the paper finds, and what our numbers show."""
+    given: dict[str, str] = field(default_factory=dict)
+    """Options that all runs were given, beyond those of the item's settings."""
+
+    @property
+    def file(self) -> str:
+        """Its name among files: the item, the scale, and what was given in addition."""
+        extra = [f"{name.rpartition('.')[2]}-{value}" for name, value in self.given.items()]
+        words = re.sub(r"[^\w.+-]", "_", "-".join([self.name, self.scale, *extra]))
+        return words
+
     @property
     def json(self) -> dict[str, Any]:
         """As plain data."""
@@ -117,6 +159,6 @@ def all_findings(runs: Path) -> tuple[list[Findings], list[str]]:
 
 def _place(findings: Findings) -> tuple[bool, bool, list[int], str, str]:
     """Tables before figures, each by its number; what is in the supplement comes last."""
-    numbers = [int(digits) for digits in re.findall(r"\d+", re.split(r"[(,]", findings.source)[0])]
+    numbers = [int(digits) for digits in re.findall(r"\d{1,9}", re.split(r"[(,]", findings.source)[0])]
     source = findings.source.lower()
     return not numbers, source.startswith("fig"), numbers, findings.name, findings.scale

@@ -9,19 +9,25 @@ import importlib
 import pkgutil
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from perdure.analysis.statistics import Number, number
 from perdure.benchmarks.task import Benchmark
-from perdure.config import Config, build
+from perdure.config import DATA_SEED, OWN_SEED, Config, build, option_names, sections
 from perdure.errors import unknown
 from perdure.options import option_text
+from perdure.paper.conclusions import Claim
 from perdure.paper.findings import Pair, TableCell
+from perdure.presets import preset_sources
+from perdure.registry import OUTSIDE
 from perdure.storage.record import Record
 from perdure.storage.store import RunFolder
 
@@ -30,9 +36,15 @@ if TYPE_CHECKING:
 
 DIFFERENCES = {
     "smoke": "Sizes that run in seconds: they show that everything works; the accuracies are meaningless.",
+    "demo": (
+        "A first impression: patterns of three steps instead of five, networks of 128 instead of 256 units, "
+        "batches of 64 instead of 128, and a few hundred to a few thousand iterations. It is no result: "
+        "settings were tried on seed 1001, which is not shown, some by test accuracy and towards the paper's "
+        "order."
+    ),
     "laptop": (
-        "Far fewer iterations than in the paper, with adapted learning rates, strengths and initialisations, "
-        "chosen on seed 0 (perdure run ... --help shows them)."
+        "Far fewer iterations than in the paper, with adapted learning rates, strengths and initialisations "
+        "(perdure run ... --help shows them)."
     ),
     "paper": "The published settings; docs/deviations.md lists what differs in the numerics.",
 }
@@ -49,18 +61,46 @@ class Setting:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options by dotted name, beyond the preset of the scale."""
 
+    def given(self, options: Mapping[str, Any]) -> Setting:
+        """The same with further options, as far as its benchmark and method have them."""
+        kinds = sections(self.benchmark, self.method, {**self.options, **options})
+        known = option_names(kinds)
+        return replace(self, options={**self.options, **{n: v for n, v in options.items() if n in known}})
+
     def config(self, scale: str, seed: int) -> Config:
         """The config of one seed."""
         return build(self.benchmark, self.method, scale=scale, seed=seed, **self.options)
 
+    def configs(self, scale: str, seeds: int) -> Sequence[Config]:
+        """The configs of the seeds 0 to seeds - 1."""
+        options = tuple((name, _hashable(value)) for name, value in self.options.items())
+        return _configs(self.benchmark, self.method, options, scale, seeds, OUTSIDE.changes)
+
     def problem(self, scale: str) -> Benchmark:
         """The benchmark to be learnt."""
-        return self.config(scale, 0).benchmark
+        return self.configs(scale, 1)[0].benchmark
 
     def command(self, scale: str, seeds: int) -> str:
         """The command that runs it on its own."""
         options = "".join(f" --{name} {option_text(value)}" for name, value in self.options.items())
         return f"perdure run {self.benchmark} {self.method} --scale {scale} --seeds {seeds}{options}"
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+@lru_cache(maxsize=4096)
+def _configs(
+    benchmark: str, method: str, options: tuple[tuple[str, Any], ...], scale: str, seeds: int, changes: int
+) -> tuple[Config, ...]:
+    """The configs of several seeds; `changes` invalidates the cache when something is registered later."""
+    del changes
+    given = dict(options)
+    if given.get(DATA_SEED) == OWN_SEED:
+        return tuple(build(benchmark, method, scale=scale, seed=seed, **given) for seed in range(seeds))
+    first = build(benchmark, method, scale=scale, **given)
+    return tuple(first.with_seed(seed) for seed in range(seeds))
 
 
 @dataclass(frozen=True)
@@ -72,14 +112,41 @@ class FinishedRuns:
     runs: Path
     records: Mapping[str, Record]
     """By the config's hash."""
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """Options that all runs were given, beyond those of their settings."""
+    partial: bool = False
+    """Whether seeds may be missing: then a setting has those from 0 up to the first that is not there."""
 
     def command(self, name: str) -> str:
         """The command that reproduces the whole item."""
-        return f"perdure reproduce {name} --scale {self.scale} --seeds {self.seeds}"
+        given = "".join(f" --set {option}={option_text(value)}" for option, value in self.given.items())
+        return f"perdure reproduce {name} --scale {self.scale} --seeds {self.seeds}{given}"
 
     def of(self, setting: Setting) -> list[Record]:
         """The records of a setting, in the order of seeds."""
-        return [self.records[setting.config(self.scale, seed).hash] for seed in range(self.seeds)]
+        configs = self._configs(setting)
+        if self.partial:
+            configs = list(takewhile(lambda config: config.hash in self.records, configs))
+        return [self.records[config.hash] for config in configs]
+
+    def with_own_data(self, setting: Setting) -> list[Record] | None:
+        """The records of a setting with data that vary with the seed, if they exist for all seeds.
+
+        If seeds may be missing, those from 0 up to the first that is.
+        """
+        configs = self._configs(setting.given({DATA_SEED: OWN_SEED}))
+        found = (RunFolder(self.runs, config.hash).record() for config in configs)
+        whole = list(takewhile(lambda record: record is not None, found))
+        records = [record for record in whole if record is not None]
+        return records if len(records) == len(configs) or (self.partial and records) else None
+
+    def _configs(self, setting: Setting) -> list[Config]:
+        chosen = setting.given(self.given) if self.given else setting
+        return list(chosen.configs(self.scale, self.seeds))
+
+    def problem(self, setting: Setting) -> Benchmark:
+        """The benchmark that a setting's runs have learnt."""
+        return setting.given(self.given).problem(self.scale)
 
     def folder(self, record: Record) -> RunFolder:
         """The folder of a record's run."""
@@ -87,7 +154,7 @@ class FinishedRuns:
 
     def comparable(self, setting: Setting) -> bool:
         """Whether it can be compared with published numbers: not at smoke scale, nor on other data."""
-        return self.scale != "smoke" and setting.problem(self.scale).comparable
+        return self.scale != "smoke" and self.problem(setting).comparable
 
     def number(self, setting: Setting, column: str) -> Number:
         """A column of the records, `during` or `final`, as a number over seeds."""
@@ -121,8 +188,12 @@ class Item(ABC):
     """Which table or figure of the paper it is."""
     about: str
     """What it shows, in one or two sentences."""
+    scales: Sequence[str] = ("smoke", "laptop", "paper")
+    """The scales at which it can be reproduced."""
     note: str = ""
     """What differs from the paper at every scale, apart from the data; empty if nothing does."""
+    from_records: ClassVar[bool] = False
+    """Whether its numbers can be computed from records alone, and of those that are finished so far."""
 
     @abstractmethod
     def settings(self, scale: str) -> list[Setting]:
@@ -132,23 +203,53 @@ class Item(ABC):
     def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
         """The cells of its table and its figures, from finished runs."""
 
+    @abstractmethod
+    def findings_of_the_paper(self, scale: str) -> Sequence[Claim]:
+        """What the paper concludes from it, as contrasts of its cells."""
+
     def pairs(self, results: FinishedRuns) -> list[Pair]:
         """Pairs of methods, for items that compare methods."""
         del results
         return []
 
-    def differs(self, scale: str) -> str:
+    def differs(self, scale: str, given: Mapping[str, Any] | None = None) -> str:
         """What is smaller than or otherwise different from the paper at a scale: data, item, settings."""
-        data = [setting.problem(scale).differs for setting in self.settings(scale)]
-        return " ".join(part for part in dict.fromkeys([*data, self.note, DIFFERENCES[scale]]) if part)
+        chosen = [setting.given(given or {}) for setting in self.settings(scale)]
+        data = [setting.problem(scale).differs for setting in chosen]
+        said = [f"{name} = {option_text(value)}" for name, value in (given or {}).items()]
+        also = f"Given in addition: {', '.join(said)}." if said else ""
+        parts = [*data, self.note, DIFFERENCES[scale], _tuned(chosen, scale), also]
+        return " ".join(part for part in dict.fromkeys(parts) if part)
 
     def seeds(self, scale: str) -> int:
         """The default number of seeds."""
-        return {"smoke": 1, "laptop": 3}.get(scale, 10)
+        return {"smoke": 1, "demo": 1, "laptop": 5}.get(scale, 10)
 
-    def configs(self, scale: str, seeds: int) -> list[Config]:
-        """All runs."""
-        return [setting.config(scale, seed) for setting in self.settings(scale) for seed in range(seeds)]
+    def configs(self, scale: str, seeds: int, given: Mapping[str, Any] | None = None) -> list[Config]:
+        """All runs; settings take those of the given options that they have."""
+        chosen = [setting.given(given or {}) for setting in self.settings(scale)]
+        return [config for setting in chosen for config in setting.configs(scale, seeds)]
+
+
+def _tuned(settings: Sequence[Setting], scale: str) -> str:
+    """How the settings of a scale were chosen, as their presets say."""
+    if scale != "laptop" or not settings:
+        return ""
+    kinds = Counter(_origin(setting, scale) for setting in settings)
+    said = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    return f"Settings: {said}."
+
+
+def _origin(setting: Setting, scale: str) -> str:
+    """Where a setting's preset comes from: nowhere, a search, another's protocol, or trials by hand."""
+    source = " ".join(preset_sources(setting.benchmark, setting.method, scale))
+    kinds = {
+        "not tuned": "not tuned",
+        "search": "from a search on seeds that are not reported",
+        "TSCIL": "from the protocol and grid of TSCIL, not tuned",
+    }
+    found = [said for word, said in kinds.items() if word in source]
+    return found[0] if found else "from trials by hand on seed 0, which is among those reported"
 
 
 ORDER = (
@@ -156,9 +257,11 @@ ORDER = (
     "table-2",
     "smnist",
     "smnist-rehearsal",
+    "replay-samples",
     "upsampling",
     "audioset",
     "audioset-classes",
+    "audioset-widths",
     "ewc-sweep",
     "pos",
     "task-identity",
@@ -166,11 +269,21 @@ ORDER = (
     "transfer",
     "flatness",
     "intuition",
+    "thresholds",
     "supervised",
     "theory",
     "sampled-regulariser",
+    "costs",
+    "si-total-loss",
+    "orthogonal",
+    "permuted-difficulty",
+    "copy-examples",
+    "data-sets",
+    "dsa",
+    "recurrences",
+    "plasticity",
 )
-"""Items in the order of the paper; others follow by name."""
+"""Items in the order of the paper, then those that it does not have; others follow by name."""
 
 
 def items() -> dict[str, Item]:

@@ -33,7 +33,7 @@ def pairs_of(rows: Sequence[Row], results: FinishedRuns) -> list[Pair]:
         _pair(*_ranked(one, other, results), results)
         for one, other in combinations(rows, 2)
         # Accuracies on different problems say nothing about which method is better.
-        if one.setting.problem(results.scale) == other.setting.problem(results.scale)
+        if results.problem(one.setting) == results.problem(other.setting)
     ]
 
 
@@ -48,6 +48,8 @@ def _ranked(one: Row, other: Row, results: FinishedRuns) -> tuple[Row, Row]:
 def _pair(first: Row, second: Row, results: FinishedRuns) -> Pair:
     labels = first.setting.label, second.setting.label
     ahead, behind = (results.values(row.setting, COLUMN) for row in (first, second))
+    seeds = min(len(ahead), len(behind))  # both begin with seed 0
+    ahead, behind = ahead[:seeds], behind[:seeds]
     if len(ahead) > 1:
         compared = paired(ahead, behind, draws(*labels))
         ours, p, p_signs = (

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from perdure.config import Config
 from perdure.experiment import assemble, generators_of, on_device, threads
@@ -37,10 +38,18 @@ class Plan:
         return [config for config in self.configs if config.hash not in self.found]
 
 
-def plan(items: Mapping[str, Item], scale: str, seeds: Mapping[str, int], runs: Path) -> Plan:
-    """The runs that the items need, and which of them exist."""
+def plan(
+    items: Mapping[str, Item],
+    scale: str,
+    seeds: Mapping[str, int],
+    runs: Path,
+    given: Mapping[str, Any] | None = None,
+) -> Plan:
+    """The runs that the items need, with what is given in addition, and which of them exist."""
     configs = {
-        config.hash: config for name, item in items.items() for config in item.configs(scale, seeds[name])
+        config.hash: config
+        for name, item in items.items()
+        for config in item.configs(scale, seeds[name], given)
     }
     work = Plan(list(configs.values()), {})
     for name in configs:

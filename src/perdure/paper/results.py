@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from perdure.experiment import threads
 from perdure.files import write, write_json
+from perdure.options import option_text
+from perdure.paper.conclusions import conclusions_of
 from perdure.paper.findings import FOLDER, Drawing, Findings
 from perdure.paper.item import Drawn, FinishedRuns, Item
 from perdure.storage.record import Record
@@ -34,12 +36,14 @@ def evaluate(name: str, item: Item, results: FinishedRuns) -> tuple[Findings, li
         source=item.source,
         about=item.about,
         scale=results.scale,
-        differs=item.differs(results.scale),
+        differs=item.differs(results.scale, results.given),
         command=results.command(name),
         cells=cells,
         drawings=[Drawing(each.title, each.caption, picture(each.figure, "svg").decode()) for each in drawn],
         seconds=sum(record.seconds for record in used.values()),
         pairs=item.pairs(results),
+        conclusions=conclusions_of(item.findings_of_the_paper(results.scale), cells),
+        given={option: option_text(value) for option, value in results.given.items()},
     )
     return findings, drawn
 
@@ -57,7 +61,7 @@ def picture(figure: Figure, format: str) -> bytes:
 
 def keep(findings: Findings, drawn: list[Drawn], runs: Path) -> list[Path]:
     """Write findings and figures below the folder of runs; returns the paths of the figures."""
-    name = f"{findings.name}-{findings.scale}"  # scales do not replace each other's findings
+    name = findings.file  # scales do not replace each other's findings
     write_json(runs / FOLDER / f"{name}.json", findings.json)
     paths = []
     for each, drawing in zip(drawn, findings.drawings, strict=True):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from perdure.paper.comparison import COLUMNS, Row, cells_of
+from perdure.paper.comparison import COLUMNS, Row, cells_of, finished
+from perdure.paper.conclusions import Claim
 from perdure.paper.findings import Pair, TableCell
 from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
 from perdure.paper.pairs import pairs_of
@@ -24,13 +26,19 @@ class SweepPoint:
 class SweepItem(Item):
     """A figure of lines, with all its numbers as a table."""
 
+    from_records: ClassVar[bool] = True
+
     title: str
     source: str
     about: str
     axis: str
     """The label of the x axis."""
     points: Sequence[SweepPoint]
+    claims: Sequence[Claim] = ()
+    """What the paper concludes."""
     note: str = ""
+    laptop_seeds: int = 5
+    """Seeds at laptop scale: fewer for what takes long."""
 
     def settings(self, scale: str) -> list[Setting]:
         """One setting per point; lines may share some."""
@@ -39,25 +47,35 @@ class SweepItem(Item):
 
     def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
         """Cells of all points, and two panels of lines."""
-        cells = [cells_of(point.row, results) for point in self.points]
-        return [cell for pair in cells for cell in pair], [self._drawn(cells)]
+        points = [point for point in self.points if results.of(point.row.setting)]
+        cells = [cells_of(point.row, results) for point in points]
+        return [cell for pair in cells for cell in pair], [self._drawn(points, cells)]
+
+    def seeds(self, scale: str) -> int:
+        """The default number of seeds."""
+        return self.laptop_seeds if scale == "laptop" else super().seeds(scale)
+
+    def findings_of_the_paper(self, scale: str) -> Sequence[Claim]:
+        """The same at every scale."""
+        del scale
+        return self.claims
 
     def pairs(self, results: FinishedRuns) -> list[Pair]:
         """All pairs of lines at the same difficulty."""
-        return pairs_of([point.row for point in self.points], results)
+        return pairs_of(finished([point.row for point in self.points], results), results)
 
-    def _drawn(self, cells: Sequence[Sequence[TableCell]]) -> Drawn:
+    def _drawn(self, points: Sequence[SweepPoint], cells: Sequence[Sequence[TableCell]]) -> Drawn:
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(8.4, 3.8), layout="constrained")
         panels = figure.subplots(1, 2, sharey=True)
-        lines = list(dict.fromkeys(point.line for point in self.points))
+        lines = list(dict.fromkeys(point.line for point in points))
         for number, column in enumerate(COLUMNS):
             axes = panels[number]
             for place, line in enumerate(lines):
                 chosen = [
                     (point.x, pair[number])
-                    for point, pair in zip(self.points, cells, strict=True)
+                    for point, pair in zip(points, cells, strict=True)
                     if point.line == line
                 ]
                 colour = f"C{place}"

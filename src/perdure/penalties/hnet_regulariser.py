@@ -50,6 +50,17 @@ class HnetRegulariser(Annealed, Penalty):
         assert isinstance(context.source, Hypernetwork)  # ensured by `refusal`
         return HnetRegulariserTerm(self, context.source, context)
 
+    def held(self, memory: Vectors, context: PhaseContext) -> int:
+        """The targets of all known tasks, or the snapshot of theta and embeddings that makes them."""
+        del memory
+        assert isinstance(context.source, Hypernetwork)
+        shape = context.source.shape(context.network)
+        names = [*shape.names, *(f"embedding.{task}" for task in context.known)]
+        if self.targets == "recomputed":
+            return sum(context.parameters[name].nbytes for name in names)
+        scale = context.source.scale(context.network, context.buffers)
+        return len(context.known) * shape.disarranged(scale).nbytes
+
 
 class HnetRegulariserTerm(Term):
     """The penalty during one phase."""

@@ -13,9 +13,9 @@ from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from perdure.hooks import PhaseContext, PhaseEnd, Step, Term
-from perdure.networks.fisher import Estimator, fisher
+from perdure.networks.fisher import fisher
 from perdure.networks.layout import Vectors
-from perdure.options import Composition, Strength
+from perdure.options import Composition, Estimator, Strength
 from perdure.penalties.importance import Anchored, remember
 from perdure.penalties.penalty import Penalty
 

@@ -3,12 +3,13 @@
 In training each weight accumulates omega_i <- omega_i - delta_psi_i * dL_task/dpsi_i, where delta_psi is the
 step that the optimiser would take for the task's gradient alone. After task k,
 Omega_i <- Omega_i + max(0, omega_i / ((psi_i^end - psi_i^start)^2 + epsilon)). The paper prints the
-denominator without the square; the original code, like Zenke et al., has it.
+denominator without the square; the original code, like Zenke et al., has it. If the best weights of a task
+are restored, the path ends at them.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
@@ -23,6 +24,8 @@ from perdure.penalties.penalty import Penalty
 
 class SI(Penalty):
     """Weights whose movement lowered the loss are held back."""
+
+    revision_of_best: ClassVar[int] = 1
 
     strength: Strength = 1.0
     """lambda of the penalty lambda sum Omega (psi - anchor)^2."""
@@ -63,7 +66,7 @@ class SITerm(Term):
 
     def restore(self, state: Vectors) -> None:
         """Continue the path integral."""
-        self.omega = state
+        self.omega = {name: state[name].reshape(omega.shape) for name, omega in self.omega.items()}
 
     def finish(self, end: PhaseEnd) -> Vectors:
         """Omega <- Omega + max(0, omega / ((psi_end - psi_start)^2 + epsilon)), anchor <- psi."""

@@ -12,8 +12,22 @@ from typing import Any
 from perdure.methods import parts_of
 from perdure.registry import methods
 
-SCALES = ("smoke", "laptop", "paper")
-"""smoke: seconds; laptop: the paper's accuracy in minutes; paper: its sizes and iterations."""
+SCALES = ("smoke", "demo", "laptop", "paper")
+"""smoke: seconds; demo: a first impression in minutes; laptop: the paper's accuracy in minutes; paper: its
+sizes and iterations."""
+ONLY_WHERE_MADE = ("demo",)
+"""Scales that a benchmark has only if its presets name them."""
+
+
+def scales_of(benchmark: str) -> tuple[str, ...]:
+    """The scales that a benchmark has."""
+    tables = read_presets(benchmark).values()
+    named = {scale for table in tables if isinstance(table, Mapping) for scale in table}
+    return tuple(scale for scale in SCALES if scale not in ONLY_WHERE_MADE or scale in named)
+
+
+LENT = ("benchmark.", "network.", "training.", "penalties.orthogonal.")
+"""Settings that a method can take from another."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +55,23 @@ def flat_presets(benchmark: str, method: str, scale: str) -> list[Layer]:
                 Layer(own[place][scale]) for place in ("all", benchmark) if scale in own.get(place, {})
             ]
         layers += _layers(tables.get(name, {}).get(scale, {}))
+        lender = _lender(tables, name, scale)
+        if lender:
+            layers += [Layer(_lent(each.values), each.when) for each in _layers(tables[lender][scale])]
     return layers
+
+
+def _lender(tables: Mapping[str, Any], name: str, scale: str) -> str | None:
+    """The method whose settings another one takes, because it has none of its own here."""
+    lender = methods()[name].like if name in methods() else None
+    if lender is None or scale in tables.get(name, {}):
+        return None
+    return lender if scale in tables.get(lender, {}) else None
+
+
+def _lent(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a method that others can use: all but those of its own pieces."""
+    return {name: value for name, value in values.items() if name.startswith(LENT)}
 
 
 def _layers(table: Mapping[str, Any]) -> Iterator[Layer]:
@@ -57,6 +87,8 @@ def preset_sources(benchmark: str, method: str, scale: str) -> list[str]:
     whole = method in tables and scale in tables[method]
     own = [method] if whole else parts_of(method, methods())
     found = [tables.get(name, {}).get(scale, {}).get("source") for name in ["all", *own]]
+    lenders = [lender for name in own if (lender := _lender(tables, name, scale))]
+    found += [f"as {name}: {tables[name][scale]['source']}" for name in lenders]
     parent = tables.get("inherits")
     inherited = preset_sources(parent, method, scale) if parent and not any(found[1:]) else []
     return [*inherited, *(source for source in found if source)]

@@ -7,19 +7,19 @@ targets. As in the original, each task's share counts as a mean and the shares a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Literal
 
 import torch
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor
 
 from perdure.hooks import PhaseContext, PhaseEnd, Step, Term
 from perdure.networks.batch import Batch
 from perdure.networks.layout import Vectors
 from perdure.networks.targets import distillation, negative_log_likelihood, units
-from perdure.networks.together import logits_of
-from perdure.options import Strength
+from perdure.options import Moderate, Strength
 from perdure.rehearsal.rehearsal import Rehearsal, sequences_of, shares
 from perdure.rehearsal.samples import SELECTIONS, store, stored_data, stored_samples, unstore
 
@@ -33,7 +33,7 @@ class Coreset(Rehearsal):
     """lambda_distill: the factor of the rehearsal loss."""
     targets: Literal["soft", "hard"] = "soft"
     """Rehearse the network's outputs before the task (soft), or the true targets (hard)."""
-    temperature: PositiveFloat = 2.0
+    temperature: Moderate = 2.0
     """Temperature T of soft targets; the loss is multiplied by T^2."""
     selection: Literal["random", "herding"] = "random"
     """Which samples to store: random ones, or those whose mean output is nearest to the task's (herding)."""
@@ -43,6 +43,12 @@ class Coreset(Rehearsal):
     def begin(self, memory: Vectors, context: PhaseContext) -> CoresetTerm:
         """Rehearse what is in the memory."""
         return CoresetTerm(self, memory, context)
+
+    def held(self, memory: Vectors, context: PhaseContext) -> int:
+        """Soft targets of the stored samples, which the old network answers."""
+        if self.targets == "hard":
+            return 0
+        return sum(answers.nbytes for answers in CoresetTerm(self, memory, context).answers.values())
 
     def stored(self, memory: Vectors) -> int:
         """Number of samples of all tasks so far."""
@@ -65,6 +71,9 @@ class CoresetTerm(Term):
         self.generator = context.generators("rehearsal", *context.tasks)
         self.stored = stored_data(memory, context)
         self.answers = self._answers()
+        self.drawn: dict[int, Tensor] = {}
+        """For each old task, the stored samples of the current step."""
+        self.rehearsed: dict[int, Batch] = {}
 
     @torch.no_grad()
     def _answers(self) -> dict[int, Tensor]:
@@ -75,18 +84,25 @@ class CoresetTerm(Term):
             answers[task] = batch.answers.unpack(network(weights, batch, task))
         return answers
 
+    def along(self, size: int) -> Mapping[int, Batch]:
+        """A mini-batch of stored samples of all old tasks, as large as the one of the current task."""
+        if not self.stored:
+            return {}
+        self.drawn = {
+            task: torch.randint(len(self.stored[task]), (count,), generator=self.generator)
+            for task, count in shares(size, list(self.stored), self.generator).items()
+        }
+        self.rehearsed = {task: self.stored[task].batch(index) for task, index in self.drawn.items()}
+        return self.rehearsed
+
     def losses(self, step: Step) -> dict[str, Tensor]:
         """Lambda * sum over old tasks of the mean loss of the task's share."""
         if not self.stored:
             return {}
-        size = sum(len(batch) for batch in step.batches.values())
-        drawn = {
-            task: torch.randint(len(self.stored[task]), (count,), generator=self.generator)
-            for task, count in shares(size, list(self.stored), self.generator).items()
-        }
-        rehearsed = {task: self.stored[task].batch(index) for task, index in drawn.items()}
-        logits = logits_of(self.context.networks_now(step.active, drawn), rehearsed)
-        losses = [self._share(logits[task], batch, task, drawn[task]) for task, batch in rehearsed.items()]
+        losses = [
+            self._share(step.along[task], batch, task, self.drawn[task])
+            for task, batch in self.rehearsed.items()
+        ]
         return {"rehearsal": self.options.strength * sum(losses[1:], losses[0])}
 
     def _share(self, logits: Tensor, batch: Batch, task: int, index: Tensor) -> Tensor:
@@ -96,7 +112,8 @@ class CoresetTerm(Term):
         else:
             answers = self.answers[task]
             wanted = batch.answers.pack(answers.index_select(0, index.to(answers.device)))
-            total = distillation(logits, wanted, batch, self.options.temperature)
+            width = self.context.known_outputs  # the teacher knew no others, if the head has grown
+            total = distillation(logits[:, :width], wanted[:, :width], batch, self.options.temperature)
         return total / max(units(batch), 1)
 
     def state(self) -> Vectors:

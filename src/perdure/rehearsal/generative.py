@@ -35,14 +35,14 @@ from perdure.networks.variational import (
     reconstruction,
     sample_latent,
 )
-from perdure.options import Sizes, SomeSizes, Strength
+from perdure.options import Moderate, Sizes, SomeSizes, Strength
 from perdure.penalties.hnet_regulariser import HnetRegulariser
 from perdure.penalties.orthogonal import Orthogonal
 from perdure.penalties.penalty import Penalty
 from perdure.rehearsal.rehearsal import Rehearsal, sequences_of, shares
 from perdure.weights.hypernetwork import Hypernetwork
 from perdure.weights.shared import Shared
-from perdure.weights.source import GeneratorFactory, Stock, TaskNetwork, WeightSource, take
+from perdure.weights.source import Generated, GeneratorFactory, Stock, TaskNetwork, WeightSource, take
 
 DECODER = "decoder."
 """Prefix of the decoder's parameter vectors."""
@@ -64,13 +64,13 @@ class Generative(Rehearsal):
     """lambda_rec: the factor of the reconstruction loss."""
     prior: Strength = 1.0
     """lambda_pm: the factor of the prior-matching loss."""
-    temperature: PositiveFloat = 2.0
+    temperature: Moderate = 2.0
     """Temperature T of the distillation; the loss is multiplied by T^2."""
     likelihood: Likelihood = "bernoulli"
     """Distribution of inputs given z: bernoulli for bits, gaussian for other numbers."""
     latent: PositiveInt = 8
     """Latent dimensions at each step."""
-    prior_sd: PositiveFloat = 1.0
+    prior_sd: Moderate = 1.0
     """Standard deviation of the prior of z."""
     cell: CellChoice
     """Kind of the decoder's recurrent cell."""
@@ -124,6 +124,28 @@ class Generative(Rehearsal):
         """Replay the tasks in the memory."""
         return GenerativeTerm(self, memory, context)
 
+    def held(self, memory: Vectors, context: PhaseContext) -> int:
+        """The old network and decoder, as teachers, and what the decoder's penalties hold."""
+        del memory
+        around = self.around(context)
+        return context.snapshot + sum(each.held({}, around) for each in self.decoder_penalties.values())
+
+    def around(self, context: PhaseContext) -> PhaseContext:
+        """The same phase, as the decoder sees it."""
+        network, source = self.decoder(context.network), self.source
+        buffers, parameters = _decoder_part(context.buffers), _decoder_part(context.parameters)
+        positions = source.active(network, buffers, context.tasks, context.known)
+        return replace(
+            context,
+            network=network,
+            source=source,
+            buffers=buffers,
+            parameters=parameters,
+            positions=positions,
+            start=take(parameters, positions),
+            generators=_decoders(context.generators),
+        )
+
     def examples(
         self, memory: Vectors, context: PhaseContext, task: int, real: Batch
     ) -> dict[str, list[Tensor]]:
@@ -141,6 +163,7 @@ class Generative(Rehearsal):
 class GenerativeHypernetwork(Generative):
     """A sequential VAE replays old tasks; a hypernetwork generates its decoders (HNET+R)."""
 
+    later: ClassVar[tuple[str, ...]] = ("hyper_ratio",)
     one_hot: ClassVar[bool] = False
     trains_on_replay: ClassVar[bool] = False
 
@@ -154,6 +177,8 @@ class GenerativeHypernetwork(Generative):
     """Size of a task embedding."""
     chunk_embedding: PositiveInt = 32
     """Size of a chunk embedding."""
+    hyper_ratio: PositiveFloat | None = None
+    """Desired |theta and embeddings| / |decoder| at the first task; chunk and hidden are chosen to fit."""
     hyper_initialisation: Literal["scaled", "original"] = "scaled"
     """Initialisation of generated decoder weights; see hnet."""
 
@@ -163,10 +188,16 @@ class GenerativeHypernetwork(Generative):
         return Hypernetwork(
             hidden=self.hyper_hidden,
             chunk=self.hyper_chunk,
+            ratio=self.hyper_ratio,
             task_embedding=self.task_embedding,
             chunk_embedding=self.chunk_embedding,
             initialisation=self.hyper_initialisation,
         )
+
+    def generated(self, network: Network) -> Generated | None:
+        """The decoder, and the hypernetwork."""
+        made = self.source.generated(self.decoder(network))
+        return None if made is None else made._replace(what="decoder")
 
     @property
     def decoder_penalties(self) -> dict[str, Penalty]:
@@ -197,19 +228,9 @@ class GenerativeTerm(Term):
         """Freeze the old decoder, and start the decoder's own penalties."""
         self.options, self.memory, self.context = options, memory, context
         self.generator = context.generators("rehearsal", *context.tasks)
-        self.decoder, self.source = options.decoder(context.network), options.source
-        self.buffers, self.before = _decoder_part(context.buffers), _decoder_part(context.parameters)
-        positions = self.source.active(self.decoder, self.buffers, context.tasks, context.known)
-        around = replace(
-            context,
-            network=self.decoder,
-            source=self.source,
-            buffers=self.buffers,
-            parameters=self.before,
-            positions=positions,
-            start=take(self.before, positions),
-            generators=_decoders(context.generators),
-        )
+        around = options.around(context)
+        self.decoder, self.source = around.network, around.source
+        self.buffers, self.before = around.buffers, around.parameters
         self.terms = {name: penalty.begin({}, around) for name, penalty in options.decoder_penalties.items()}
         self.teachers = context.networks_before(context.known)
         self.frozen = self.decoders(context.known)
@@ -276,8 +297,10 @@ class GenerativeTerm(Term):
         with torch.no_grad():
             wanted = logits_of(self.teachers, replayed)
         logits = logits_of(self.context.networks_now(active, replayed), replayed)
+        width = self.context.known_outputs  # the teacher knew no others, if the head has grown
         losses = [
-            distillation(logits[task], wanted[task], batch, self.options.temperature) / units(batch)
+            distillation(logits[task][:, :width], wanted[task][:, :width], batch, self.options.temperature)
+            / units(batch)
             for task, batch in replayed.items()
         ]
         return torch.stack(losses).sum()

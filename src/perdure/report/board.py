@@ -9,7 +9,9 @@ from types import TracebackType
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
+from perdure.errors import printable
 from perdure.learning.engine import Progress
 from perdure.storage.record import Record
 
@@ -71,12 +73,13 @@ class Board:
         table = Table(
             title=f"{len(self.finished)} of {len(self.labels)} runs finished, {spent / 60:.1f} min",
             title_justify="left",
+            box=None,
         )
         for column in ("run", "where", "during", "final"):
             table.add_column(column, justify="left" if column in ("run", "where") else "right")
         for number, record in list(self.finished.items())[-SHOWN:]:
             table.add_row(
-                self.labels[number],
+                Text(printable(self.labels[number])),
                 f"{record.seconds:.0f} s",
                 f"{record.during:.2f}",
                 f"{record.final:.2f}",
@@ -85,5 +88,5 @@ class Board:
         for number, state in sorted(self.running.items()):
             checked = "" if state.val_accuracy is None else f"{state.val_accuracy:.2f} val"
             where = f"task {state.phase + 1}/{state.phases}, iteration {state.iteration}/{state.iterations}"
-            table.add_row(self.labels[number], where, checked, "")
+            table.add_row(Text(printable(self.labels[number])), where, checked, "")
         return table

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from perdure.analysis.finding import Finding
-from perdure.errors import PerdureError
+from perdure.errors import PerdureError, shortened
 from perdure.storage.record import Record
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FORMATS = (".png", ".pdf", ".svg")
@@ -61,14 +64,48 @@ def draw_findings(findings: Sequence[Finding], path: Path) -> None:
     for axes, finding in zip(figure.subplots(1, len(findings), squeeze=False)[0], findings, strict=True):
         if finding.draw is not None:
             finding.draw(axes)
+            _whole_ticks(axes)
         axes.set_title(textwrap.fill(finding.title, 60), fontsize=9)
     save(figure, path)
 
 
+def _whole_ticks(axes: Axes) -> None:
+    """No ticks between tasks or steps, which are counted; ticks that were chosen stay."""
+    from matplotlib.ticker import AutoLocator, MaxNLocator
+
+    found = [np.asarray(line.get_xdata(orig=False), dtype=float) for line in axes.get_lines()]
+    places = [float(x) for each in found for x in each]
+    chosen = not isinstance(axes.xaxis.get_major_locator(), AutoLocator)
+    if places and not chosen and all(x.is_integer() for x in places):
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
 def check_format(path: Path) -> None:
     """Raise a helpful error if a file name has no figure format."""
-    if path.suffix not in FORMATS:
-        raise PerdureError(f"A figure's name must end in {', '.join(FORMATS)} (given: '{path.name}').")
+    if path.suffix.lower() not in FORMATS:
+        given = shortened(str(path))
+        raise PerdureError(f"A figure's name must end in .png, .pdf or .svg (given: '{given}').")
+
+
+def check_writable(path: Path) -> None:
+    """Raise a helpful error if a figure could not be written there; before the work that it shows."""
+    check_format(path)
+    try:
+        if path.exists():
+            with path.open("ab"):
+                pass
+        else:
+            path.open("xb").close()
+            path.unlink()
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> PerdureError:
+    reason = error.strerror or str(error)
+    if isinstance(error, FileNotFoundError):
+        reason = f"make the folder '{shortened(str(path.parent))}' first"
+    return PerdureError(f"Cannot write the figure '{shortened(str(path))}' ({reason}).")
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -76,4 +113,4 @@ def save(figure: Figure, path: Path) -> None:
     try:
         figure.savefig(path, dpi=130)
     except OSError as error:
-        raise PerdureError(f"Cannot write the figure '{path}' ({error.strerror}).") from error
+        raise _unwritable(path, error) from error

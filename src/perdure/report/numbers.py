@@ -90,6 +90,13 @@ def significant(value: float, digits: int = 4) -> float | None:
     return float(f"{value:.{digits}g}") if math.isfinite(value) else None
 
 
+def would_decide_claim(n: int, needed: int | None) -> str:
+    """How many seeds would decide an undecided finding, of which there are n so far."""
+    from perdure.analysis.statistics import LEAST_SEEDS  # numpy takes a while to load
+
+    return f"at least {LEAST_SEEDS} seeds are needed" if n < 2 else would_decide(needed)
+
+
 def would_decide(needed: int | None) -> str:
     """How many seeds would decide an undecided comparison."""
     return "more seeds of ours alone would not suffice" if needed is None else f"{needed} seeds would suffice"

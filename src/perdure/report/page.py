@@ -12,17 +12,22 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from perdure.analysis.statistics import AGREES, MARGIN, NOT_DECIDED
+from perdure.compare.question import Comparison
 from perdure.errors import PerdureError
 from perdure.files import write
 from perdure.paper.findings import Findings
+from perdure.report.compared import comparison_section
 from perdure.report.numbers import duration, plain
 from perdure.report.palette import Colour, method_colours
-from perdure.report.runs import comparisons, run_data, run_line
+from perdure.report.runs import comparisons as means_by_method
+from perdure.report.runs import run_data, run_line
+from perdure.report.search_views import search_section
 from perdure.report.sections import Identities, items
+from perdure.search.state import Search
 from perdure.storage.record import Record
 
 STYLES = ("page.css", "parts.css", "print.css")
@@ -33,9 +38,18 @@ SCRIPTS = ("elements.js", "tables.js", "charts.js", "run.js", "page.js")
 """In order of their dependencies."""
 
 
-def write_page(path: Path, records: Sequence[Record], findings: Sequence[Findings], title: str) -> None:
-    """Write the report; an existing file is replaced atomically."""
-    content = page(records, findings, title).encode()
+def write_page(
+    path: Path,
+    records: Sequence[Record],
+    findings: Sequence[Findings],
+    title: str,
+    *,
+    searches: Sequence[Search] = (),
+    comparisons: Sequence[Comparison] = (),
+    runs: Path | None = None,
+) -> None:
+    """Write the report; an existing file is replaced atomically. Comparisons are read from `runs`."""
+    content = page(records, findings, title, searches, comparisons, runs).encode()
     try:
         write(path, content)
     except PerdureError as error:
@@ -45,8 +59,15 @@ def write_page(path: Path, records: Sequence[Record], findings: Sequence[Finding
         ) from error
 
 
-def page(records: Sequence[Record], findings: Sequence[Findings], title: str) -> str:
-    """The report as text. Equal records and findings give equal text."""
+def page(
+    records: Sequence[Record],
+    findings: Sequence[Findings],
+    title: str,
+    searches: Sequence[Search] = (),
+    comparisons: Sequence[Comparison] = (),
+    runs: Path | None = None,
+) -> str:
+    """The report as text. Equal records, findings, searches and comparisons give equal text."""
     identities = Identities()
     counts = Counter(record.benchmark for record in records)  # the benchmark with most runs comes first
     records = sorted(
@@ -54,7 +75,15 @@ def page(records: Sequence[Record], findings: Sequence[Findings], title: str) ->
     )
     named = {record.hash: (identities.new("run", record.hash), record) for record in records}
     views, half = items(findings, named, identities)
-    methods = sorted({record.method for record in records})
+    searches = sorted(searches, key=lambda one: (one.design.benchmark, one.design.method, one.id))
+    methods = sorted({*(r.method for r in records), *(search.design.method for search in searches)})
+    styles = {name: f"method-{number}" for number, name in enumerate(methods)}
+    sections = {search.id: identities.new("search", search.id) for search in searches}
+    compared = [
+        comparison_section(one, runs, identities.new("comparison", one.id), styles, sections)
+        for one in comparisons
+        if runs is not None
+    ]
     early, script = _script([EARLY]), _script(SCRIPTS)
     data = {target: run_data(record) for target, record in named.values()}
     return (
@@ -71,9 +100,11 @@ def page(records: Sequence[Record], findings: Sequence[Findings], title: str) ->
             half=plain(half).removesuffix(".00"),
             tiles=_tiles(records, findings),
             runs=[run_line(target, record) for target, record in named.values()],
-            methods={name: f"method-{number}" for number, name in enumerate(methods)},
+            methods=styles,
+            searches=[search_section(one, sections[one.id], styles) for one in searches if one.trials],
+            compared=[one for one in compared if one is not None],
             benchmarks=sorted({record.benchmark for record in records}),
-            comparisons=comparisons(records),
+            comparisons=means_by_method(records),
             scores=list(dict.fromkeys(record.score for record in records)),
             versions=_counts([record.versions for record in records]),
             machines=_counts([record.machine for record in records]),
@@ -92,7 +123,13 @@ def embedded_json(data: Any) -> Markup:
 
 
 def _environment() -> Environment:
-    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=FunctionLoader(_asset),
+    )
 
 
 def _asset(name: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -10,9 +12,15 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Column
 
+from perdure.errors import printable
+from perdure.report.table import wrapped
+from perdure.report.terminal import width
+
 if TYPE_CHECKING:  # torch is not needed to show a build
     from perdure.learning.engine import Progress as State
 
+MOST_TASKS = 10
+"""Number of tasks whose scores are printed one by one."""
 QUIET_SECONDS = 10.0
 """Seconds between plain lines within a phase."""
 
@@ -36,12 +44,12 @@ class Display:
         """Start the live bar if the output is a terminal."""
         if self.live and self.console.is_terminal:
             self.bar = Progress(
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(bar_width=10),
                 TextColumn("{task.completed:>5}/{task.total}"),
                 TimeRemainingColumn(),
                 # The column that shrinks in a narrow terminal.
-                TextColumn("{task.fields[facts]}", table_column=Column(ratio=1, no_wrap=True)),
+                TextColumn("{task.fields[facts]}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
                 console=self.console,
                 transient=True,
                 expand=True,
@@ -58,7 +66,8 @@ class Display:
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
-        self.console.print(self.label + text, markup=False, soft_wrap=True)
+        lines = wrapped(printable(self.label + text), width(sys.stderr) if self.console.is_terminal else None)
+        self.console.print("\n".join(lines), markup=False, soft_wrap=True)
 
     def built(self, what: str, done: int, total: int) -> None:
         """Show the progress of a long data build."""
@@ -98,14 +107,22 @@ class Display:
         if self.bar is not None and self.line is not None:
             self.bar.remove_task(self.line)
             self.line = None
-        row = " ".join(f"{value:6.2f}" for value in state.accuracy)
         spent = f"{state.iteration} iterations, {state.seconds:.1f} s"
-        self.say(f"{_where(state)}: {spent}; test {state.score} {row}")
+        self.say(f"{_where(state)}: {spent}; test {state.score} {_row(state, state.accuracy)}")
         self.spoke = time.monotonic()
 
 
+def _row(state: State, accuracy: Sequence[float]) -> str:
+    """The scores of all tasks; of many, the new one's and the mean of those learnt so far."""
+    if len(accuracy) <= MOST_TASKS:
+        return " ".join(f"{value:6.2f}" for value in accuracy)
+    learnt = accuracy[: state.phase + 1] if state.phases > 1 else accuracy
+    mean = sum(learnt) / len(learnt)
+    return f"{learnt[-1]:.2f} on it, {mean:.2f} on average over {len(learnt)} tasks"
+
+
 def _where(state: State) -> str:
-    return f"[{state.phase + 1}/{state.phases}] {state.task}"
+    return printable(f"[{state.phase + 1}/{state.phases}] {state.task}")
 
 
 def _facts(state: State) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perdure.analysis.statistics import mean_and_sem
+from perdure.compare.answer import forgetting
 from perdure.options import option_text
 from perdure.report.charts import Tick, percent_axis
 from perdure.report.numbers import SPACE, duration, plain, points, points_with_error, significant, size, whole
@@ -22,16 +23,14 @@ SAMPLE = "a stored sample"
 """An entry of a record's memory that is part of another one."""
 
 
-def forgetting(record: Record) -> float:
-    """Mean over all tasks but the last of the accuracy right after learning minus that at the end."""
-    last = record.accuracy[-1]
-    lost = [record.accuracy[task][task] - last[task] for task in range(len(last) - 1)]
-    return sum(lost) / len(lost) if lost else 0.0
-
-
 def memory(record: Record) -> int:
-    """Bytes stored by penalties and rehearsal at the end."""
-    return sum(count for name, count in record.memory.items() if name != SAMPLE)
+    """Bytes that must outlive the last task; 0 if an older record does not tell."""
+    return record.kept_bytes[-1] if record.kept else 0
+
+
+def memory_text(count: float) -> str:
+    """Bytes with a unit."""
+    return size(count) if count else "not counted"
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ def run_line(identity: str, record: Record) -> Run:
         forgetting_value=lost,
         time=duration(record.seconds),
         trained=whole(record.parameters.get("trained", 0)),
-        memory=size(memory(record)),
+        memory=memory_text(memory(record)),
         memory_value=memory(record),
     )
 
@@ -101,7 +100,9 @@ def _rounded(matrix: Sequence[Sequence[float]]) -> list[list[float | None]]:
 def _facts(record: Record) -> list[list[str]]:
     """Sizes and times as pairs of name and text."""
     facts = [[f"parameters, {name}", whole(count)] for name, count in record.parameters.items()]
-    facts += [[f"memory, {name}", size(count)] for name, count in record.memory.items()]
+    facts += [[f"kept, {name}", size(count)] for name, count in (record.kept or [{}])[-1].items()]
+    facts += [["kept in all", size(memory(record))]] if record.kept else []
+    facts += [[name, size(count)] for name, count in record.memory.items() if name == SAMPLE]
     facts.append(["time", duration(record.seconds)])
     facts += [[name, text] for name, text in record.machine.items()]
     return [*facts, *([name, text] for name, text in record.versions.items())]
@@ -222,14 +223,14 @@ def _summaries(records: Sequence[Record]) -> list[Summary]:
         made.append(
             Summary(
                 method=method,
-                settings=_distinction(group, rivals),
+                settings=", ".join(filter(None, (_distinction(group, rivals), group[0].oversized))),
                 n=len(group),
                 during=_accuracy(group, lambda record: record.during),
                 final=_accuracy(group, lambda record: record.final),
                 forgetting=_accuracy(group, forgetting),
                 network=whole(_average(group, lambda record: record.parameters.get("network", 0))),
                 trained=_bar(group, "trained", whole, longest),
-                memory=_bar(group, "memory", size, longest),
+                memory=_bar(group, "memory", memory_text, longest),
                 seconds=_bar(group, "seconds", duration, longest),
             )
         )

@@ -1,4 +1,4 @@
-"""How far a search is: a live table on a terminal, a line for each trial elsewhere."""
+"""Progress of a search: a live table on a terminal, a line for each trial elsewhere."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ from rich.table import Table
 
 from perdure.learning.engine import Progress
 from perdure.mailbox import News
+from perdure.report.progress import QUIET_SECONDS
 from perdure.report.searches import percent, values_text
 from perdure.search.crew import Job
 from perdure.search.state import Design, Search
 
 SHOWN = 8
-"""Trials that stay in sight, best first."""
+"""Number of trials shown, best first."""
 ENDED = ("finished", "stopped", "failed")
 
 
 class SearchBoard:
-    """Shows validation only; use as a context manager and give its methods to crew and study."""
+    """Shows validation accuracy only; a context manager whose methods are given to crew and study."""
 
     def __init__(self, design: Design, trials: int) -> None:
-        """For so many trials."""
+        """`trials` is the maximum number of trials."""
         self.design, self.trials = design, trials
         self.console = Console(stderr=True, highlight=False)
         self.told: dict[int, str] = {}
         self.candidates = 0
         self.running: dict[str, Progress] = {}
         self.search: Search | None = None
-        self.begun = time.monotonic()
+        self.begun = self.spoke = time.monotonic()
         self.live: Live | None = None
 
     def __enter__(self) -> SearchBoard:
@@ -39,6 +40,7 @@ class SearchBoard:
         if self.console.is_terminal:
             self.live = Live(self.table(), console=self.console, refresh_per_second=4, transient=True)
             self.live.start()
+        self._say(f"{self.design.benchmark} {self.design.method}: at most {self.trials} trials")
         return self
 
     def __exit__(
@@ -49,14 +51,16 @@ class SearchBoard:
             self.live.stop()
 
     def moved(self, job: Job, news: News) -> None:
-        """A run reports where it is."""
+        """Show the progress of a run."""
         if isinstance(news, Progress):
             self.running[job.label] = news
+            if time.monotonic() - self.spoke > QUIET_SECONDS:
+                self._say(f"{job.label}: {_where(news)}")
             if self.live is not None:
                 self.live.update(self.table())
 
     def changed(self, search: Search) -> None:
-        """Something new is known."""
+        """Show the new state of the search."""
         self.search = search
         for trial in search.trials:
             if trial.status in ENDED and self.told.get(trial.number) != trial.status:
@@ -80,10 +84,11 @@ class SearchBoard:
 
     def _say(self, text: str) -> None:
         if self.live is None:
+            self.spoke = time.monotonic()
             self.console.print(text, markup=False, soft_wrap=True)
 
     def table(self) -> Table:
-        """The best trials so far, and those that are under way."""
+        """The best trials so far, and those in progress."""
         spent = (time.monotonic() - self.begun) / 60
         title = f"{self.design.benchmark} {self.design.method}: {len(self.told)} of {self.trials} trials"
         table = Table(title=f"{title}, {spent:.1f} min", title_justify="left")
@@ -93,6 +98,9 @@ class SearchBoard:
         for trial in sorted(trials, key=lambda each: -(each.final or 0.0))[:SHOWN]:
             table.add_row(str(trial.number), percent(trial.final), values_text(trial.values), style="dim")
         for label, state in sorted(self.running.items()):
-            where = f"task {state.phase + 1}/{state.phases}, iteration {state.iteration}/{state.iterations}"
-            table.add_row(label, percent(state.val_accuracy), where)
+            table.add_row(label, percent(state.val_accuracy), _where(state))
         return table
+
+
+def _where(state: Progress) -> str:
+    return f"task {state.phase + 1}/{state.phases}, iteration {state.iteration}/{state.iterations}"

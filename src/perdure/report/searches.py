@@ -1,4 +1,4 @@
-"""A search for the terminal: its trials by rank, those that failed, what was chosen and how it did."""
+"""Tables of searches for the terminal: trials by rank, failures, and the choice."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.table import Table
-
 from perdure.options import option_text
+from perdure.report.table import Table
 from perdure.report.tables import summary
 from perdure.search.spaces import Range, Space, Values
 from perdure.search.state import Search, Trial
+from perdure.storage.record import Record
 from perdure.storage.store import RunFolder
 
 SHOWN = 12
-"""Trials that are shown."""
+"""Number of trials shown."""
 
 
 def search_table(search: Search) -> Table:
@@ -23,7 +23,7 @@ def search_table(search: Search) -> Table:
     design = search.design
     names = design.space.varied
     title = f"{design.benchmark}, {design.method}: {_counts(search)} (search {search.id})"
-    table = Table(title=title, title_justify="left")
+    table = Table(title)
     for column in ("rank", "validation final", "during"):
         table.add_column(column, justify="right")
     for name in names:
@@ -35,7 +35,7 @@ def search_table(search: Search) -> Table:
         table.add_row(str(trial.rank), percent(trial.final), percent(trial.during), *values, mark)
     left = len(search.ranked) - SHOWN
     if left > 0:
-        table.caption, table.caption_justify = f"and {left} more", "left"
+        table.caption = f"and {left} more"
     return table
 
 
@@ -46,7 +46,7 @@ def _counts(search: Search) -> str:
 
 
 def short_name(name: str, among: Sequence[str]) -> str:
-    """The last parts of a dotted name, as many as tell it from the others."""
+    """The last parts of a dotted name that distinguish it from the others."""
     parts = name.split(".")
     least = 2 if parts[-1] == "strength" else 1  # of what, must be said
     for count in range(least, len(parts) + 1):
@@ -62,7 +62,7 @@ def percent(value: float | None) -> str:
 
 
 def values_text(values: Values) -> str:
-    """Values as they are typed."""
+    """Values as written on the command line."""
     return " ".join(f"--{name} {option_text(value)}" for name, value in values.items())
 
 
@@ -76,7 +76,7 @@ def failed_lines(search: Search) -> list[str]:
 
 
 def chosen_lines(search: Search, runs: Path) -> list[str]:
-    """What was chosen, by which rule, and how it did with reporting seeds."""
+    """The choice, and the results with reporting seeds."""
     design, trial = search.design, search.trials[(search.chosen or 1) - 1]
     lines = [f"Chosen: trial {trial.number}, rank {trial.rank}: {values_text(trial.values)}"]
     for candidate in search.candidates:
@@ -85,16 +85,51 @@ def chosen_lines(search: Search, runs: Path) -> list[str]:
         seeds = f"seeds 0 to {len(candidate.hashes) - 1}" if len(candidate.hashes) > 1 else "seed 0"
         lines.append(f"Trial {candidate.trial} with {seeds}: validation final {reached}, {word}")
         if candidate.trial == search.chosen:
-            found = [RunFolder(runs, name).record() for name in candidate.hashes]
-            records = [record for record in found if record is not None]
+            records = chosen_records(search, runs)
             if records:
                 lines.append(f"  on test data: {summary(records)}")
     lines.append(f"To use it: perdure run {design.benchmark} {design.method} --from-search {search.id}")
     return lines
 
 
+def overview_table(searches: Sequence[Search], runs: Path) -> Table:
+    """The choices of several methods side by side: validation, which decided, and test accuracy."""
+    design = searches[0].design
+    table = Table(
+        f"{design.benchmark} at scale {design.scale}",
+        "tuning, reporting: validation accuracy on tuning and reporting seeds; ± 95 % t-interval",
+    )
+    for column in ("method", "trials", "tuning", "reporting", "test during", "test final", "n", "search"):
+        table.add_column(column, justify="left" if column in ("method", "search") else "right")
+    for search in searches:
+        records = chosen_records(search, runs)
+        reached = [each.final for each in search.candidates if each.trial == search.chosen]
+        trial = search.trials[(search.chosen or 1) - 1]
+        shown = [interval_text([getattr(each, name) for each in records]) for name in ("during", "final")]
+        cells = [percent(trial.final), percent(reached[0] if reached else None), *shown, str(len(records))]
+        table.add_row(search.design.method, str(len(search.trials)), *cells, search.id)
+    return table
+
+
+def interval_text(values: Sequence[float]) -> str:
+    """Mean ± half the width of the 95 % t-interval; nothing without values."""
+    if not values:
+        return ""
+    from perdure.analysis.statistics import number  # numpy takes a while to load
+
+    found = number(values)
+    return percent(found.mean) + ("" if found.high is None else f" ± {percent(found.high - found.mean)}")
+
+
+def chosen_records(search: Search, runs: Path) -> list[Record]:
+    """The records of the chosen setting with reporting seeds."""
+    hashes = [name for each in search.candidates if each.trial == search.chosen for name in each.hashes]
+    found = [RunFolder(runs, name).record() for name in hashes]
+    return [record for record in found if record is not None]
+
+
 def space_lines(space: Space) -> list[str]:
-    """What is searched, an option a line."""
+    """The space, one line per dimension."""
     lines = []
     for each in space.dimensions:
         domain = each.domain
@@ -105,7 +140,7 @@ def space_lines(space: Space) -> list[str]:
 
 
 def searches_table(searches: Sequence[Search]) -> Table:
-    """All searches of a folder, a line each."""
+    """All searches of a folder, one row each."""
     table = Table()
     for column in ("search", "benchmark", "method", "scale", "sampler", "trials", "best validation", ""):
         table.add_column(column, justify="right" if column in ("trials", "best validation") else "left")

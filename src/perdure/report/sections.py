@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from perdure.analysis.statistics import AS_PUBLISHED, NOT_DECIDED, REVERSED
-from perdure.paper.findings import Findings, Pair, TableCell
+from perdure.paper.findings import CONTRADICTED, SUPPORTED, Conclusion, Findings, Pair, TableCell
 from perdure.paper.pairs import order_summary
 from perdure.report.charts import axis_of, differences_strip, reach, strip
 from perdure.report.drawings import Image, image
@@ -23,6 +23,7 @@ from perdure.report.numbers import (
     probability,
     with_error,
     would_decide,
+    would_decide_claim,
 )
 from perdure.storage.record import Record
 
@@ -125,11 +126,17 @@ class ItemSection:
     pairs: list[PairLine]
     order: str
     """How many pairs are in the published order, in words."""
+    conclusions: list[tuple[str, str, Verdict]]
+    """What the paper finds, what ours show, and the verdict."""
     pictures: list[Picture]
     verdicts: list[Verdict]
     unpublished: int
     measured: bool
     """Whether its lines have more than one measure."""
+    published: bool
+    """Whether the paper has any of its numbers."""
+    found: str
+    """How many findings of the paper ours support, contradict or do not decide."""
     differences: Markup
     typical: str
     """The median of the absolute differences."""
@@ -218,15 +225,35 @@ def _item(
         lines=_lines(findings, records),
         pairs=[_pair_line(pair) for pair in findings.pairs],
         order=order_summary(findings.pairs),
+        conclusions=[_conclusion(each) for each in findings.conclusions],
         pictures=_pictures(findings),
         verdicts=_counted(verdicts),
         unpublished=sum(cell.published is None for cell in findings.cells),
+        published=any(cell.published for cell in findings.cells),
+        found=_found(findings.conclusions),
         measured=len({cell.column for cell in findings.cells}) > 1,
         differences=differences_strip(gaps, half) if gaps else Markup(""),
         typical=NONE if typical is None else plain(typical),
         typical_value=typical,
         agreeing=agreeing / len(verdicts) if verdicts else None,
     )
+
+
+def _conclusion(found: Conclusion) -> tuple[str, str, Verdict]:
+    kind = {SUPPORTED: "agrees", CONTRADICTED: "reversed"}.get(found.verdict, "undecided")
+    full = (
+        f"{found.verdict}: {would_decide_claim(found.contrast.n, found.needed)}"
+        if kind == "undecided"
+        else found.verdict
+    )
+    return found.paper, found.ours, Verdict(kind, found.verdict, full)
+
+
+def _found(conclusions: Sequence[Conclusion]) -> str:
+    """How many findings of the paper ours support, contradict or do not decide."""
+    counts = Counter(each.verdict for each in conclusions)
+    kinds = (SUPPORTED, CONTRADICTED, NOT_DECIDED)
+    return ", ".join(f"{counts[kind]} {kind}" for kind in kinds if counts[kind])
 
 
 def _counted(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -254,7 +281,7 @@ def _lines(findings: Findings, records: Mapping[str, tuple[str, Record]]) -> lis
             interval = f"95 % interval of the mean: {plain(ours.low)} to {plain(ours.high)}"
         lines.append(
             Line(
-                row=cell.row,
+                row=cell.row + (f" ({cell.remark})" if cell.remark else ""),
                 method=_method(cell, records),
                 column=cell.column,
                 ours=NONE if ours is None else with_error(ours.mean, ours.sem),

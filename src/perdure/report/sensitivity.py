@@ -1,4 +1,4 @@
-"""How validation accuracy depends on each searched value: a panel an option, a point a trial."""
+"""Validation accuracy against each searched value: one panel per option, one point per trial."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 COLUMNS = 3
 BINS = 6
-"""Parts of a range within each of which the best trial is a point of the line."""
+"""Number of bins of a range; the line joins the best trial of each."""
 
 
 def draw_sensitivity(searches: Sequence[Search], path: Path) -> None:
-    """One row of panels or more for each search; the line joins the best trial for each value."""
+    """Panels for each search; the line joins the best trial for each value."""
     check_format(path)
     from matplotlib.figure import Figure
 
-    panels = [(search, name) for search in searches for name in _ordered(search.design.space)]
+    panels = [(search, name) for search in searches for name in ordered(search.design.space)]
     columns = min(COLUMNS, len(panels)) or 1
     rows = math.ceil(len(panels) / columns) or 1
     figure = Figure(figsize=(4.2 * columns, 3.1 * rows), layout="constrained")
@@ -44,18 +44,18 @@ def draw_sensitivity(searches: Sequence[Search], path: Path) -> None:
     save(figure, path)
 
 
-def _ordered(space: Space) -> list[str]:
-    """Options that vary, strengths first: they are what a method is about."""
+def ordered(space: Space) -> list[str]:
+    """Searched options, strengths first, since they matter most."""
     return sorted(space.varied, key=lambda name: not name.endswith(("strength", "fraction")))
 
 
 def _panel(axes: Axes, search: Search, name: str, colour: str) -> None:
     trials = [t for t in search.trials if t.final is not None and name in t.values]
-    positions, labels = _positions(search.design.space, name)
+    place, labels = positions(search.design.space, name)
     finished = [trial for trial in trials if trial.status == "finished"]
     for filled, some in ((True, finished), (False, [t for t in trials if t.status == "stopped"])):
         axes.scatter(
-            [positions(trial.values[name]) for trial in some],
+            [place(trial.values[name]) for trial in some],
             [trial.final or 0.0 for trial in some],
             s=18,
             color=colour if filled else "none",
@@ -63,17 +63,15 @@ def _panel(axes: Axes, search: Search, name: str, colour: str) -> None:
             alpha=0.6,
             label=None if filled else "ended early",
         )
-    line = best_line(
-        [(positions(trial.values[name]), trial) for trial in finished], grouped=labels is not None
-    )
+    line = best_line([(place(trial.values[name]), trial) for trial in finished], grouped=labels is not None)
     axes.plot([x for x, _ in line], [y for _, y in line], color=colour, linewidth=1.5)
     chosen = [trial for trial in finished if trial.number == search.chosen]
     for trial in chosen:
-        axes.scatter([positions(trial.values[name])], [trial.final or 0.0], marker="*", s=130, color=colour)
+        axes.scatter([place(trial.values[name])], [trial.final or 0.0], marker="*", s=130, color=colour)
     if labels is not None:
         axes.set_xticks(range(len(labels)), labels, fontsize=7)
         axes.set_xlim(-0.5, len(labels) - 0.5)
-    elif _log(search.design.space, name):
+    elif is_log(search.design.space, name):
         axes.set_xscale("log")
     names = search.design.space.varied
     axes.set(xlabel=short_name(name, names), title=search.design.method)
@@ -81,7 +79,7 @@ def _panel(axes: Axes, search: Search, name: str, colour: str) -> None:
 
 
 def best_line(points: Sequence[tuple[float, Trial]], *, grouped: bool) -> list[tuple[float, float]]:
-    """The best trial at each place; along a range, within each of a few equal counts of neighbours."""
+    """The best trial at each value; for ranges, in each of BINS bins with equal counts."""
     ordered = sorted(points, key=lambda point: point[0])
     if grouped:
         groups: list[list[tuple[float, Trial]]] = [
@@ -94,8 +92,8 @@ def best_line(points: Sequence[tuple[float, Trial]], *, grouped: bool) -> list[t
     return [(x, trial.final or 0.0) for x, trial in tops]
 
 
-def _positions(space: Space, name: str) -> tuple[Any, list[str] | None]:
-    """Where a value lies on the axis; for alternatives, their order and their texts."""
+def positions(space: Space, name: str) -> tuple[Any, list[str] | None]:
+    """The position of a value on the axis; for alternatives also their labels."""
     domains = [each.domain for each in space.dimensions if each.name == name]
     if any(isinstance(domain, Range) for domain in domains):
         return float, None
@@ -110,7 +108,8 @@ def _sorted(values: Sequence[Any]) -> list[Any]:
     return sorted(values) if numbers else list(values)
 
 
-def _log(space: Space, name: str) -> bool:
+def is_log(space: Space, name: str) -> bool:
+    """Whether an option is searched by ratio."""
     return any(
         isinstance(each.domain, Range) and each.domain.scale == "log"
         for each in space.dimensions

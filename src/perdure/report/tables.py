@@ -3,35 +3,61 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from rich.table import Table
-from rich.text import Text
-
-from perdure.analysis.finding import Finding
-from perdure.analysis.statistics import NOT_DECIDED, Number, mean_and_sem
-from perdure.paper.findings import Findings
-from perdure.paper.pairs import order_summary
-from perdure.report.numbers import would_decide
+from perdure.report.numbers import size, would_decide, would_decide_claim
+from perdure.report.table import Shaded, Table
 from perdure.storage.record import Record
+
+if TYPE_CHECKING:  # numpy takes a while to load, and a list of runs needs none of these
+    from perdure.analysis.finding import Finding
+    from perdure.analysis.statistics import Number
+    from perdure.paper.findings import Conclusion, Findings
+
+MOST_TASKS = 24
+"""Matrices of more tasks are summarised."""
+GROUPS = 20
+"""Number of groups of tasks in a summary, at most."""
+LABELS = re.compile(r" \([a-z]+:[^)]*\)")
+"""The names of figures and sections in the source of the paper, which its readers do not see."""
+SHORTEST = 6
+"""Digits of a run's name in a list, or more if these are not enough to tell it apart."""
 
 
 def accuracy_tables(record: Record) -> list[Table]:
     """The accuracy matrix: one row per phase, one column per task; green is good.
 
-    If targets are values, a similar table of their errors follows.
+    If targets are values, a similar table of their errors follows. Many tasks are summarised in groups.
     """
     title = f"{record.benchmark}, {record.method}, seed {record.seed}: test"
-    percent = [[Text(f"{value:.2f}", style=_shade(value)) for value in row] for row in record.accuracy]
+    percent = [[Shaded(percent_text(value), _shade(value)) for value in row] for row in record.accuracy]
+    if len(record.tasks) > MOST_TASKS:
+        return [_summary_table(f"{title} {record.score} in percent", record)]
     tables = [_matrix(f"{title} {record.score} in percent", percent)]
     if record.error:
-        plain = [[Text(f"{value:.4g}") for value in row] for row in record.error]
+        plain = [[Shaded(f"{value:.4g}", "") for value in row] for row in record.error]
         tables.append(_matrix(f"{title} error (root mean square, in the units of the data)", plain))
     return tables
 
 
-def _matrix(title: str, rows: Sequence[Sequence[Text]]) -> Table:
-    table = Table(title=title, title_justify="left")
+def kept_table(record: Record) -> Table:
+    """What must outlive each task, by what keeps it, and in all."""
+    table = Table("What must outlive a task, after each of them")
+    table.add_column("")
+    for task in range(len(record.kept)):
+        table.add_column(f"task {task + 1}", justify="right")
+    names = list(dict.fromkeys(name for each in record.kept for name in each))
+    for name in names:
+        table.add_row(name, *(size(each.get(name, 0)) for each in record.kept))
+    if len(names) > 1:
+        table.add_row("in all", *(size(total) for total in record.kept_bytes))
+    return table
+
+
+def _matrix(title: str, rows: Sequence[Sequence[Shaded]]) -> Table:
+    table = Table(title)
     table.add_column("after task")
     for task in range(len(rows[0])):
         table.add_column(f"task {task + 1}", justify="right")
@@ -40,18 +66,47 @@ def _matrix(title: str, rows: Sequence[Sequence[Text]]) -> Table:
     return table
 
 
+def _summary_table(title: str, record: Record) -> Table:
+    """Means over groups of tasks: right after each was learnt, at the end, and the lowest at the end."""
+    count = len(record.tasks)
+    each = math.ceil(count / GROUPS)
+    table = Table(title, f"Means of {each} tasks each; --json has all {count} by {count} numbers.")
+    table.add_column("tasks")
+    for name in ("during", "final", "lowest final"):
+        table.add_column(name, justify="right")
+    last = record.accuracy[-1]
+    for first in range(0, count, each):
+        tasks = range(first, min(first + each, count))
+        values = [
+            sum(record.accuracy[task][task] for task in tasks) / len(tasks),
+            sum(last[task] for task in tasks) / len(tasks),
+            min(last[task] for task in tasks),
+        ]
+        named = f"{first + 1} to {tasks[-1] + 1}"
+        table.add_row(named, *(Shaded(percent_text(value), _shade(value)) for value in values))
+    return table
+
+
 def _shade(value: float) -> str:
     return "green" if value >= 95 else "yellow" if value >= 70 else "red"
 
 
+def percent_text(value: float) -> str:
+    """Two decimals, unless the number is so large that its digits say nothing."""
+    return f"{value:.2f}" if abs(value) < 1e6 else f"{value:.3g}"
+
+
 def summary(records: Sequence[Record]) -> str:
     """During and final over seeds, as mean +- SEM with n."""
+    from perdure.analysis.statistics import mean_and_sem
+
     parts = []
     for name in ("during", "final"):
         mean, sem = mean_and_sem([getattr(record, name) for record in records])
-        parts.append(f"{name} {mean:.2f}" + ("" if sem is None else f" ± {sem:.2f}"))
+        parts.append(f"{name} {percent_text(mean)}" + ("" if sem is None else f" ± {percent_text(sem)}"))
     count = f" (n = {len(records)}, mean ± SEM)" if len(records) > 1 else ""
-    return ", ".join(parts) + " %" + _unusual(records[0]) + count
+    remark = f"; {records[0].oversized}" if records[0].oversized else ""
+    return ", ".join(parts) + " %" + _unusual(records[0]) + count + remark
 
 
 def _unusual(record: Record) -> str:
@@ -64,24 +119,38 @@ def list_table(records: Sequence[Record]) -> Table:
     table = Table()
     for column in ("run", "benchmark", "method"):
         table.add_column(column)
-    for column in ("seed", "during", "final", "seconds"):
+    for column in ("seed", "during", "final", "kept", "seconds"):
         table.add_column(column, justify="right")
+    digits = telling(record.hash for record in records)
     for record in sorted(records, key=lambda r: (r.benchmark, r.method, r.seed)):
         table.add_row(
-            record.hash,
+            record.hash[:digits],
             record.benchmark,
-            record.method,
+            record.method + (f" ({record.oversized})" if record.oversized else ""),
             str(record.seed),
-            f"{record.during:.2f}{_unusual(record)}",
-            f"{record.final:.2f}{_unusual(record)}",
-            f"{record.seconds:.0f}",
+            f"{percent_text(record.during)}{_unusual(record)}",
+            f"{percent_text(record.final)}{_unusual(record)}",
+            size(record.kept_bytes[-1]) if record.kept else "",
+            f"{record.seconds:.0f}" if record.seconds < 1e9 else f"{record.seconds:.3g}",
         )
     return table
 
 
+def telling(names: Iterable[str]) -> int:
+    """How many first digits tell all names apart."""
+    known = set(names)
+    longest = max(map(len, known), default=0)
+    return next(
+        (n for n in range(SHORTEST, longest) if len({name[:n] for name in known}) == len(known)), longest
+    )
+
+
 def findings_table(findings: Findings) -> Table:
     """An item's cells: ours, published, difference and verdict."""
-    table = Table(title=Text(f"{findings.title} ({findings.source})"), title_justify="left")
+    from perdure.analysis.statistics import NOT_DECIDED
+    from perdure.paper.pairs import order_summary
+
+    table = Table(f"{findings.title} ({LABELS.sub('', findings.source)})")
     table.add_column("")
     table.add_column("")
     for column in ("ours", "published", "difference"):
@@ -91,17 +160,28 @@ def findings_table(findings: Findings) -> Table:
         ours, published = cell.ours, cell.published
         gap = f"{ours.mean - published.mean:+.2f}" if ours and published else ""
         judged = cell.verdict + (f" ({would_decide(cell.needed)})" if cell.verdict == NOT_DECIDED else "")
-        table.add_row(cell.row, cell.column, number_text(ours), number_text(published), gap, judged)
-    below = [words for words in (order_summary(findings.pairs), findings.differs) if words]
-    if below:
-        table.caption, table.caption_justify = Text("\n".join(below)), "left"
-    return table
+        row = cell.row + (f" ({cell.remark})" if cell.remark else "")
+        table.add_row(row, cell.column, number_text(ours), number_text(published), gap, judged)
+    concluded = [conclusion_text(each) for each in findings.conclusions]
+    below = [words for words in (*concluded, order_summary(findings.pairs), findings.differs) if words]
+    table.caption = "\n".join(below)
+    return table.without_empty_columns()
+
+
+def conclusion_text(found: Conclusion) -> str:
+    """What the paper finds, what ours show, and the verdict, as one line."""
+    from perdure.analysis.statistics import NOT_DECIDED
+
+    more = f" ({would_decide_claim(found.contrast.n, found.needed)})" if found.verdict == NOT_DECIDED else ""
+    return f"{found.paper} {found.ours} {found.verdict.capitalize()}{more}."
 
 
 def number_text(value: Number | None) -> str:
     """Mean ± SEM (n), without n if it is unknown."""
     if value is None:
         return ""
+    if not value.n and value.sem is None and value.mean == round(value.mean):
+        return f"{value.mean:.0f}"  # a count
     digits = ".2f" if abs(value.mean) >= 1 else ".3g"  # importance values are far smaller than percentages
     error = "" if value.sem is None else f" ± {value.sem:{digits}}"
     count = f" ({value.n})" if value.n else ""
@@ -110,7 +190,7 @@ def number_text(value: Number | None) -> str:
 
 def finding_table(finding: Finding) -> Table:
     """The table of an analysis."""
-    table = Table(title=Text(finding.title), title_justify="left")
+    table = Table(finding.title)
     for place, column in enumerate(finding.columns):
         table.add_column(column, justify="right" if place else "left")
     for row in finding.rows:

@@ -2,14 +2,78 @@
 
 from __future__ import annotations
 
-from rich.console import Console, RenderableType
-from rich.measure import Measurement
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+from perdure.errors import printable
+from perdure.report.table import Shaded, Table, wrapped
+
+NAMES = 22
+"""Columns for a name in a list of names."""
 
 
-def show(*items: RenderableType) -> None:
-    """Print texts and tables; a table keeps its digits even if it is wider than the terminal."""
-    console = Console(highlight=False)
+def show(*items: Any) -> None:
+    """Print texts and tables (ours, or rich's) so that they fit the terminal; elsewhere, at full width."""
+    limit, colour = width(), colours()
     for item in items:
-        needed = Measurement.get(console, console.options.update(max_width=10_000), item).maximum
-        wide = Console(highlight=False, width=max(console.width, needed))
-        wide.print(item, markup=False, soft_wrap=True, crop=False)
+        if hasattr(item, "add_row"):
+            lines = (item if isinstance(item, Table) else plain_table(item)).lines(limit, colour=colour)
+        else:
+            texts = str(getattr(item, "plain", item)).split(
+                "\n"
+            )  # rich's texts have their letters in `plain`
+            lines = [line for text in texts for line in wrapped(printable(text), limit)]
+        print("\n".join(lines))
+
+
+def tell(text: str) -> None:
+    """Print a line on standard error; in a terminal, it breaks between words."""
+    limit = width(sys.stderr) if sys.stderr.isatty() else None
+    print("\n".join(wrapped(printable(text), limit)), file=sys.stderr)
+
+
+def show_names(pairs: Iterable[tuple[str, str]]) -> None:
+    """Print names and what they mean, indented; meanings that do not fit go on below themselves."""
+    limit = width()
+    for name, about in pairs:
+        head = f"  {printable(name):<{NAMES}}"
+        first, *rest = wrapped(printable(about), None if limit is None else max(limit - len(head), NAMES))
+        print("\n".join([f"{head}{first}".rstrip(), *(" " * len(head) + line for line in rest)]))
+
+
+def width(stream: TextIO | None = None) -> int | None:
+    """Columns of the terminal, or as COLUMNS says; None if the output is no terminal."""
+    stream = sys.stdout if stream is None else stream
+    named = os.environ.get("COLUMNS", "")
+    if named.isdecimal() and 0 < int(named[:6]) <= 10_000:
+        return int(named)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns if stream.isatty() else None
+    except (OSError, ValueError):
+        return None
+
+
+def colours() -> bool:
+    """Whether the output is a terminal that shows colours, and nobody said that it should not."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    old_windows = os.name == "nt" and not {"WT_SESSION", "ANSICON", "TERM"} & set(os.environ)
+    return sys.stdout.isatty() and not old_windows
+
+
+def plain_table(table: Any) -> Table:
+    """A table of rich's as one of ours; its texts are taken as they are, not as markup."""
+    ours = Table(_text(table.title), _text(table.caption))
+    cells = []
+    for column in table.columns:
+        ours.add_column(_text(column.header), justify=column.justify)
+        cells.append(list(column.cells))
+    for row in zip(*cells, strict=True):
+        ours.add_row(*(Shaded(_text(cell), "") for cell in row))
+    return ours
+
+
+def _text(item: Any) -> str:
+    return "" if item is None else str(getattr(item, "plain", item))

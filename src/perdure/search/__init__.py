@@ -1,1 +1,1 @@
-"""Fair search: the same spaces, budgets and rules for every method, and nothing but validation decides."""
+"""Fair search: the same spaces, budgets and rules for every method, and only validation decides."""

@@ -1,7 +1,7 @@
-"""Many jobs through an engine of which any part may die: each ends with an answer or a reason, and all end.
+"""Runs many jobs through an engine, any part of which may die; every job ends with an answer or a reason.
 
-A job whose worker was lost, or met a full disk, is given out again, a few times; one that fails by itself is
-not. A job that another process is still working on is asked for again later.
+A job whose worker was lost or whose disk was full is submitted again, a few times; a job that fails by itself
+is not. A job that another process is still working on is submitted again later.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from perdure.storage.store import writable
 from perdure.worker import CONTINUES, LOOK, work
 
 ATTEMPTS = 3
-"""How often a job is given out whose worker is lost or whose disk is full."""
+"""How often a job is submitted whose worker is lost or whose disk is full."""
 FAREWELL = 20.0
-"""Seconds that jobs have to save themselves when their driver ends."""
+"""Seconds for jobs to save their state when the driver ends."""
 MAILBOX = ".mailbox-"
-"""How folders of mailboxes begin; what a killed driver left may be removed, which stops its jobs."""
+"""Prefix of mailbox folders. Removing one that a killed driver left behind stops its jobs."""
 LATER = 1.0
-"""Seconds until a job that could not be done now is given out again."""
+"""Seconds until a postponed job is submitted again."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class Job:
     runs: Path
     phases: int | None = None
     keep: bool = True
-    """Whether states after each phase are kept."""
+    """Whether the state after each phase is kept."""
     label: str = ""
     again: bool = False
-    """Whether a finished record is not enough."""
+    """Whether to run even if there is a finished record."""
 
 
 @dataclass(frozen=True)
@@ -53,21 +53,21 @@ class Failure:
 
     reason: str
     lasting: bool
-    """Whether it would fail again in the same way."""
+    """Whether it would fail again for the same reason."""
 
 
 STOPPED = Failure("stopped before its end", lasting=False)
-"""It was asked to stop, and saved itself."""
+"""The job was asked to stop and saved its state."""
 
 Answer = dict[str, Any]
-"""What a worker answered: a record, or the validation of a part."""
+"""A worker's answer: a record, or the validation matrix of a partial run."""
 
 Told = Callable[[Job, News], None]
 
 
 @dataclass
 class _Place:
-    """Where one job stands."""
+    """State of one job."""
 
     job: Job
     number: int
@@ -77,7 +77,7 @@ class _Place:
 
 @dataclass
 class Crew:
-    """Carries out jobs through an engine. `home` is a folder that workers may see."""
+    """Runs jobs through an engine. `home` is a folder that workers may share."""
 
     engine: Engine
     home: Path
@@ -87,7 +87,7 @@ class Crew:
     def carry_out(
         self, jobs: Sequence[Job], late: Callable[[], bool] = lambda: False
     ) -> Iterator[tuple[Job, Answer | Failure]]:
-        """Jobs with their answers as they end. Once it is `late`, no job is begun and all are stopped."""
+        """Yield jobs with their answers as they end. Once it is `late`, all jobs are stopped."""
         writable(self.home)
         waiting = [_Place(job, number) for number, job in enumerate(jobs)]
         running: dict[Future[Answer], _Place] = {}
@@ -110,7 +110,7 @@ class Crew:
                     for number, news in mailbox.collected():
                         self.told(jobs[number], news)
             finally:
-                if running:  # an error, or nobody wants the rest: what is under way saves itself
+                if running:  # after an error or when the caller stops early; running jobs save their state
                     mailbox.stop()
                     for future in running:
                         future.cancel()
@@ -121,7 +121,7 @@ class Crew:
     def _hand_out(
         self, waiting: list[_Place], running: dict[Future[Answer], _Place], common: dict[str, Any]
     ) -> None:
-        """Give jobs that are due to the engine, as many as it can use."""
+        """Submit jobs that are due, up to the slots of the engine."""
         now = time.monotonic()
         for place in [place for place in waiting if place.not_before <= now]:
             if len(running) >= self.engine.slots:
@@ -140,7 +140,7 @@ class Crew:
             running[self.engine.submit(work, order)] = place
 
     def _ended(self, running: dict[Future[Answer], _Place]) -> list[Future[Answer]]:
-        """What ended within a moment, in the order of the jobs."""
+        """Futures that ended within LOOK seconds, in the order of the jobs."""
         if not running:
             time.sleep(LOOK)
             self.engine.await_workers()
@@ -151,7 +151,7 @@ class Crew:
         return sorted(ended, key=lambda future: running[future].number)
 
     def _judged(self, future: Future[Answer], place: _Place) -> Answer | Failure | None:
-        """An answer, a failure, or None: give it out again."""
+        """An answer, a failure, or None if the job is to be submitted again."""
         try:
             answer = future.result()
         except BaseException as error:
@@ -181,7 +181,7 @@ class Crew:
         return Failure(reason, lasting=True)
 
     def _again(self, place: _Place, reason: str) -> Failure | None:
-        """Once more, unless it was tried often enough."""
+        """None to try again, or a failure after ATTEMPTS."""
         if place.attempts >= ATTEMPTS:
             return Failure(f"tried {place.attempts} times: {reason}", lasting=False)
         place.not_before = time.monotonic() + LATER

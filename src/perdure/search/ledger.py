@@ -1,4 +1,4 @@
-"""What is known of a search's runs: from its state, from records on disk, from answers of workers."""
+"""What is known about the runs of a search: from its state, from records on disk, from workers' answers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from perdure.search.state import Search, Seen
 
 @dataclass(frozen=True)
 class Ledger:
-    """Reads and writes `seen` and `failures` of a search."""
+    """Reads and updates `seen` and `failures` of a search."""
 
     search: Search
 
     def settled(self, name: str, folder: Path, phases: int | None) -> bool:
-        """Whether a run needs no work: it reaches so far (None: to its end), or would fail again."""
+        """Whether a run needs no more work up to `phases` (None: to the end), or would fail again."""
         search = self.search
         if name in search.failures or (name in search.seen and search.seen[name].enough(phases)):
             return True
@@ -37,7 +37,7 @@ class Ledger:
         return found is not None
 
     def take(self, job: Job, outcome: Answer | Failure) -> None:
-        """Note the outcome of a job; a record that was made elsewhere is written here."""
+        """Store the outcome of a job; a record made elsewhere is written to the local folder."""
         name = job.config.hash
         if isinstance(outcome, Failure):
             if outcome.lasting:
@@ -53,7 +53,7 @@ class Ledger:
             self.search.seen[name] = Seen(outcome["validation"], False, spent)
 
     def runs(self, hashes: Sequence[str], phases: int | None) -> list[Validation | None]:
-        """What selection may see of some runs; None for one that does not reach so far."""
+        """The validation of runs; None for one that has not reached `phases`."""
         found = [self.search.seen.get(name) for name in hashes]
         return [
             validation(seen.rows) if seen is not None and seen.rows and seen.enough(phases) else None
@@ -61,9 +61,9 @@ class Ledger:
         ]
 
     def failure(self, hashes: Sequence[str]) -> str:
-        """Why the first of some runs failed that did; empty if none did."""
+        """The reason of the first failure among runs; empty if none failed."""
         return next((self.search.failures[name] for name in hashes if name in self.search.failures), "")
 
     def seconds(self, hashes: Sequence[str]) -> float:
-        """Time that some runs took so far."""
+        """Total time of runs so far."""
         return sum(self.search.seen[name].seconds for name in hashes if name in self.search.seen)

@@ -1,4 +1,4 @@
-"""A benchmark and a method whose settings are searched: which points make sense, and their configs."""
+"""The problem of a search: a benchmark, a method, and which points are valid configs."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from perdure.config import (
 )
 from perdure.errors import PerdureError, unknown
 from perdure.experiment import assemble, learner_of
-from perdure.learning.engine import sizes_of
-from perdure.learning.learner import grow, init
+from perdure.networks.network import Network
 from perdure.options import Piece, option_reader, option_text
 from perdure.randomness import generator
 from perdure.search.spaces import Domain, Range, Space, Values
+from perdure.weights.source import Stock
 
 DIGITS = 4
-"""Significant digits of numbers from a range: enough for a search, few enough to be typed."""
+"""Significant digits of values drawn from a range: enough for a search, few enough to type."""
 
 
 class TaskShape(NamedTuple):
-    """As much of a benchmark's tasks as sizes depend on."""
+    """The sizes of a benchmark's tasks."""
 
     inputs: int
     outputs: tuple[int, ...]
@@ -41,7 +41,7 @@ class TaskShape(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """What is searched for; `given` are options that are held, by dotted name."""
+    """Benchmark, method and scale; `given` are fixed options by dotted name."""
 
     benchmark: str
     method: str
@@ -54,21 +54,21 @@ class Problem:
 
     @cached_property
     def plain(self) -> Config:
-        """The config without any point."""
+        """The config with the fixed options only."""
         return self.config({}, 0)
 
     def kinds(self, point: Mapping[str, Any]) -> Sections:
-        """The options that there are at a point."""
+        """The option classes at a point."""
         return sections(self.benchmark, self.method, dict(self.given) | dict(point))
 
     def holds(self, point: Values, name: str, value: Any) -> bool:
-        """Whether an option has a value at a point; what the point does not say is as without it."""
+        """Whether an option has a value at a point; options not in the point have their usual value."""
         kinds = self.kinds(point)
         has = point[name] if name in point else option_value(self.plain, name)
         return bool(typed_value(kinds, name, has) == typed_value(kinds, name, value))
 
     def checked(self, space: Space) -> Space:
-        """The space without options that this method does not have; a sentence for what cannot be."""
+        """The space without options this method lacks; raises for unknown names and invalid values."""
         choices: Values = {
             each.name: value
             for each in space.dimensions
@@ -94,36 +94,40 @@ class Problem:
 
     @cached_property
     def shape(self) -> TaskShape:
-        """Sizes of the benchmark's tasks, which are built once for that."""
+        """Sizes of the benchmark's tasks, which are built once for this."""
         tasks, learner = assemble(self.plain)
         return TaskShape(learner.inputs, tuple(task.outputs for task in tasks))
 
     @property
     def phases(self) -> int:
-        """Phases of a run."""
+        """Number of phases of a run."""
         return 1 if self.plain.together else len(self.shape.outputs)
 
     def refusal(self, space: Space, config: Config) -> str | None:
-        """Why a config lies outside the limits of a space, if it does."""
+        """Why a config is outside the limits of a space, or None."""
         for name, bounds in space.limits.items():
             if name != "ratio":
                 raise unknown("limit", name, ["ratio"])
-            sizes = self._sizes(config)
+            sizes = self.sizes(config)
             ratio = sizes["trained"] / sizes["network"]
             if not bounds.low <= ratio <= bounds.high:
                 return f"{ratio:.2f} times as many weights are trained as the network has (limits: {bounds})"
         return None
 
-    def _sizes(self, config: Config) -> dict[str, int]:
-        """Numbers of weights once all tasks have arrived."""
+    def sizes(self, config: Config) -> dict[str, int]:
+        """Numbers of weights after all tasks have arrived, without making those of the source."""
         inputs, outputs = self.shape
         learner = learner_of(config, inputs)
-        state = grow(learner, init(learner), outputs, lambda *role: generator(config.seed, *role))
-        return sizes_of(state)
+        network = Network(config.network, inputs, list(outputs))
+        trained = learner.source.count(network)
+        for hook in learner.hooks.values():
+            made = hook.grow(network, 0, Stock({}, {}), lambda *role: generator(config.seed, *role))
+            trained += sum(vector.numel() for vector in made.parameters.values())
+        return {"network": network.layout.size, "trained": trained}
 
 
 def option_value(config: Config, name: str) -> Any:
-    """The value of an option of a config, by dotted name; None where there is no such option."""
+    """The value of a config's option by dotted name; None if there is no such option."""
     if name == BODY:
         return config.network.name
     section, *rest = name.split(".")
@@ -134,7 +138,7 @@ def option_value(config: Config, name: str) -> Any:
 
 
 def check_domain(kinds: Sections, name: str, domain: Domain) -> None:
-    """A sentence for the first value that an option cannot have."""
+    """Raise for the first invalid value of an option."""
     if isinstance(domain, Range):
         whole_numbers(kinds, name, domain)
         return
@@ -145,7 +149,7 @@ def check_domain(kinds: Sections, name: str, domain: Domain) -> None:
 
 
 def whole_numbers(kinds: Sections, name: str, domain: Range) -> bool:
-    """Whether an option takes whole numbers alone; a sentence if it takes no number of a range."""
+    """Whether an option takes integers only; raises if it takes no numbers."""
     for fault in (fault_of(kinds, name, domain.low), fault_of(kinds, name, domain.high)):
         if fault is not None:
             raise PerdureError(f"{name}: {fault} (given: {domain}).")
@@ -159,14 +163,14 @@ def whole_numbers(kinds: Sections, name: str, domain: Range) -> bool:
 
 
 def rounded(value: float, domain: Range, whole: bool) -> float | int:
-    """A number of a range with few digits."""
+    """A value of a range, rounded to a few digits."""
     if whole:
         return min(max(round(value), math.ceil(domain.low)), math.floor(domain.high))
     return min(max(float(f"{value:.{DIGITS}g}"), domain.low), domain.high)
 
 
 def typed_value(kinds: Sections, name: str, value: Any) -> Any:
-    """A value as its option understands it, as JSON has it; a piece by its name."""
+    """A value converted to the type of its option, as plain data; pieces stay names."""
     reader = _reader(kinds, name)
     if reader is None or fault_of(kinds, name, value) is not None:
         return value
@@ -175,7 +179,7 @@ def typed_value(kinds: Sections, name: str, value: Any) -> Any:
 
 
 def _reader(kinds: Sections, name: str) -> Callable[[Any], Any] | None:
-    """What reads an option's value; nothing for pieces, whose names are checked when options are listed."""
+    """The validator of an option; None for pieces, whose names are checked elsewhere."""
     section, _, field = name.rpartition(".")
     if name in CHOOSING or section not in kinds or field not in kinds[section].model_fields:
         return None
@@ -183,7 +187,7 @@ def _reader(kinds: Sections, name: str) -> Callable[[Any], Any] | None:
 
 
 def fault_of(kinds: Sections, name: str, value: Any) -> str | None:
-    """What is wrong with a value, as its option says it."""
+    """What is wrong with a value, or None."""
     reader = _reader(kinds, name)
     if reader is None:
         return None

@@ -1,7 +1,7 @@
-"""Which points are tried: all of a grid, some at random without replacement, or by what was learnt so far.
+"""Samplers: all points of a grid, random points without replacement, or points proposed by TPE.
 
-A sampler gives generations: lists of points that are tried together, each generation knowing the scores of
-all before it. What is tried depends on seed, space and scores alone, never on which run ended first.
+A sampler returns generations, lists of points that are tried together; each generation knows the scores of
+all earlier ones. Points depend on seed, space and scores only, never on which run ended first.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
     from optuna.trial import Trial
 
 Scores = Sequence[float | None]
-"""For each point so far, in order: the higher the better; None for one that failed."""
+"""For each point so far, in order: higher is better; None if it failed."""
 
 GENERATION = 4
-"""Points that tpe proposes together: they can run at once, and the next ones know how they went."""
+"""Points that TPE proposes together; they can run in parallel."""
 PATIENCE = 200
-"""Draws without a new point after which a space counts as used up."""
+"""Draws without a new point after which the space counts as exhausted."""
 
 
 class Sampler(ABC):
-    """Gives points, each once."""
+    """Proposes points, each once."""
 
     def __init__(self, space: Space, problem: Problem, accept: Callable[[Values], bool], seed: int) -> None:
-        """`accept` is asked about each point, once: whether it is new and possible."""
+        """`accept` says, once per point, whether it is new and valid."""
         self.space, self.problem, self.accept, self.seed = space, problem, accept, seed
 
     @abstractmethod
     def generation(self, scores: Scores, most: int) -> list[Values]:
-        """The next points, at most so many; none if there are no more."""
+        """The next points, at most `most`; empty if there are no more."""
 
     def draw(self, name: str, domain: Domain, source: random.Random) -> Any:
-        """A value at random."""
+        """Draw a value."""
         if not isinstance(domain, Range):
             return source.choice(domain)
         whole = whole_numbers(self.problem.kinds({}), name, domain)
@@ -59,7 +59,7 @@ class Grid(Sampler):
 
 
 class Random(Sampler):
-    """Points at random without replacement; more points begin with the same ones."""
+    """Random points without replacement; a longer list begins with the same points."""
 
     def generation(self, scores: Scores, most: int) -> list[Values]:
         """All at once."""
@@ -83,17 +83,17 @@ class Random(Sampler):
 
 
 class Tpe(Sampler):
-    """The tree-structured Parzen estimator of Optuna, asked and told: it comes near what went well."""
+    """Optuna's tree-structured Parzen estimator, through ask and tell."""
 
     def __init__(self, space: Space, problem: Problem, accept: Callable[[Values], bool], seed: int) -> None:
-        """Optuna's study is in memory; it is told again what was learnt before when a search goes on."""
+        """Optuna's study is in memory; a resumed search tells it all scores again."""
         super().__init__(space, problem, accept, seed)
         self.study = _optuna_study(seed)
         self.asked: list[Trial] = []
         self.told = 0
 
     def generation(self, scores: Scores, most: int) -> list[Values]:
-        """Tell what is new, ask for a few more."""
+        """Tell new scores, then ask for the next points."""
         for trial, score in zip(self.asked[self.told :], scores[self.told :], strict=True):
             self._tell(trial, score)
         self.told = len(scores)
@@ -111,7 +111,7 @@ class Tpe(Sampler):
         return found
 
     def _suggest(self, trial: Trial, name: str, domain: Domain) -> Any:
-        if not isinstance(domain, Range):  # by number: alternatives may be lists
+        if not isinstance(domain, Range):  # by index: alternatives may be lists
             return domain[trial.suggest_categorical(f"{name} of {len(domain)}", list(range(len(domain))))]
         whole = whole_numbers(self.problem.kinds({}), name, domain)
         log = domain.scale == "log"
@@ -140,4 +140,4 @@ def _optuna_study(seed: int) -> Study:
 
 
 SAMPLERS: dict[str, type[Sampler]] = {"grid": Grid, "random": Random, "tpe": Tpe}
-"""By name."""
+"""Samplers by name."""

@@ -1,7 +1,7 @@
-"""What is chosen, and by what: validation alone.
+"""Selection by validation accuracy only.
 
-Selection sees runs as `Validation`: plain data without any test number, made by `validation_of`, the only
-place in which a search opens a record to judge it.
+Selection sees runs as `Validation`, plain data without any test number, made by `validation_of`: the only
+place where a search reads a score from a record.
 """
 
 from __future__ import annotations
@@ -12,49 +12,49 @@ from statistics import fmean
 from typing import Any
 
 MARGIN = 2.0
-"""Points by which the mean over reporting seeds may lie below the tuning score of a robust setting."""
+"""Percentage points by which a robust setting's mean over reporting seeds may be below its tuning score."""
 CANDIDATES = 3
-"""Settings that are looked at if the best is not robust: it, the second and the third (the paper)."""
+"""Settings to compare if the best is not robust: the first, second and third (the paper's rule)."""
 
 
 @dataclass(frozen=True)
 class Validation:
-    """All that selection may see of a run: accuracy in percent on validation data, R[k][j]."""
+    """All that selection sees of a run: validation accuracy in percent, R[k][j]."""
 
     matrix: tuple[tuple[float, ...], ...]
 
     @property
     def phases(self) -> int:
-        """Phases that are behind it."""
+        """Number of finished phases."""
         return len(self.matrix)
 
     def final(self, phases: int | None = None) -> float:
-        """Mean over the tasks so far after the last phase, or after an earlier one.
+        """Mean accuracy after the last phase, or after an earlier one.
 
-        For a whole run all tasks count; for a part of one those that were learnt.
+        Without `phases` all tasks count, otherwise only those learnt by then.
         """
         row = self.matrix[(phases or self.phases) - 1]
         return fmean(row if phases is None else row[:phases])
 
     def during(self, phases: int | None = None) -> float:
-        """Mean over the tasks so far, each right after it was learnt."""
+        """Mean accuracy of each task right after it was learnt."""
         count = min(phases or self.phases, len(self.matrix[0]))
         return fmean(self.matrix[task][task] for task in range(count))
 
 
 def validation_of(record: Mapping[str, Any]) -> Validation | None:
-    """What selection may see of a record, given as JSON data; None if it has no validation matrix."""
+    """The validation matrix of a record given as JSON data; None if it has none."""
     rows = record.get("validation", [])
     return validation(rows) if rows else None
 
 
 def validation(rows: Sequence[Sequence[float]]) -> Validation:
-    """A matrix as JSON has it."""
+    """A validation matrix from JSON data."""
     return Validation(tuple(tuple(row) for row in rows))
 
 
 Runs = Sequence[Validation | None]
-"""Of one setting, a run for each seed; None for one that failed."""
+"""The runs of one setting, one per seed; None for a failed one."""
 
 
 def score(runs: Runs, phases: int | None = None) -> float | None:
@@ -64,9 +64,9 @@ def score(runs: Runs, phases: int | None = None) -> float | None:
 
 
 def ranking(settings: Sequence[Runs], phases: int | None = None) -> list[int]:
-    """Numbers of the settings, best first: by `final`, then `during`, then the order of trials.
+    """Indices of the settings, best first: by `final`, then `during`, then order.
 
-    Settings that failed are not ranked.
+    Failed settings are not ranked.
     """
     scores = {number: score(runs, phases) for number, runs in enumerate(settings)}
 
@@ -78,19 +78,19 @@ def ranking(settings: Sequence[Runs], phases: int | None = None) -> list[int]:
 
 
 def robust(tuned: float, runs: Runs, margin: float = MARGIN) -> bool:
-    """Whether a setting keeps with other seeds what it promised: no run failed, the mean is not far below."""
+    """Whether no run failed and the mean is at most `margin` below the tuning score."""
     reached = score(runs)
     return reached is not None and reached >= tuned - margin
 
 
 def best_of(candidates: Mapping[int, Runs]) -> int | None:
-    """Of the candidates that were run with reporting seeds the one with the best mean; None if all failed."""
+    """The candidate with the best mean over reporting seeds; None if all failed."""
     numbers = list(candidates)
     order = ranking([candidates[number] for number in numbers])
     return numbers[order[0]] if order else None
 
 
 def survivors(settings: Sequence[Runs], phases: int) -> list[int]:
-    """The better half (rounded up) of those that did not fail, in the order in which they were tried."""
+    """Indices of the better half (rounded up) of the settings that did not fail, in order."""
     order = ranking(settings, phases)
     return sorted(order[: (len(order) + 1) // 2])

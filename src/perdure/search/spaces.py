@@ -1,4 +1,4 @@
-"""What is searched: options by their dotted names, each with alternatives or a range.
+"""Search spaces: options by dotted name, each with alternatives or a range.
 
 In Python a space is a mapping; in TOML it is tables by method, as presets are (see `grids/`):
 
@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from perdure.errors import PerdureError, unknown
+from perdure.files import read
 from perdure.methods import parts_of
 from perdure.presets import SCALES
 from perdure.registry import methods
@@ -34,23 +35,25 @@ from perdure.registry import methods
 Values = dict[str, Any]
 """Option values by dotted name."""
 
+LARGEST_FILE = 2**24
+"""Size in bytes of the largest file that describes a space."""
 LARGEST = 200_000
-"""Points of a space that are listed; of a larger one, points are drawn."""
+"""Spaces with at most this many points are enumerated; larger ones are sampled."""
 OWN_WORDS = ("source", "variant", "limits", *SCALES)
-"""Words of a table that are no options."""
+"""Keys of a table that are not options."""
 RANGE_WORDS = {"from", "to", "scale"}
 
 
 @dataclass(frozen=True)
 class Range:
-    """All numbers from `low` to `high`, evenly by ratio (log) or by distance (linear)."""
+    """All numbers from `low` to `high`, log-uniform or uniform (linear)."""
 
     low: float
     high: float
     scale: Literal["log", "linear"] = "log"
 
     def __post_init__(self) -> None:
-        """Refuse what is no range."""
+        """Check the bounds."""
         if not self.low < self.high:
             raise PerdureError(f"A range goes from the lower to the higher number (given: {self}).")
         if self.scale not in ("log", "linear"):
@@ -66,7 +69,7 @@ class Range:
         return math.exp(math.log(self.low) + position * (math.log(self.high) - math.log(self.low)))
 
     def __str__(self) -> str:
-        """As it is typed on the command line."""
+        """As written on the command line."""
         return f"{self.low:g}..{self.high:g}" + (":linear" if self.scale == "linear" else "")
 
     @property
@@ -76,12 +79,12 @@ class Range:
 
 
 Domain = Range | tuple[Any, ...]
-"""What an option may be: a range, or alternatives."""
+"""The possible values of an option: a range, or alternatives."""
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """An option, what it may be, and the values of other options for which that counts."""
+    """An option, its domain, and the values of other options under which it applies."""
 
     name: str
     domain: Domain
@@ -97,16 +100,16 @@ class Dimension:
 
 @dataclass(frozen=True)
 class Space:
-    """Dimensions; of several with one name the last counts whose condition holds."""
+    """Dimensions; if several have the same name, the last whose condition holds applies."""
 
     dimensions: tuple[Dimension, ...]
     source: str = ""
     limits: Mapping[str, Range] = field(default_factory=dict, hash=False)
-    """Bounds of what a point must lead to: `ratio`, trained weights / weights of the network."""
+    """Bounds on properties of a point: `ratio`, trained weights / weights of the network."""
 
     @classmethod
     def of(cls, options: Mapping[str, object], source: str = "") -> Space:
-        """From option names (dots may be written __) and ranges, lists of alternatives or single values."""
+        """From option names (with dots or __) and ranges, lists of alternatives or single values."""
         return cls(
             tuple(Dimension(name.replace("__", "."), domain_of(each)) for name, each in options.items()),
             source,
@@ -114,20 +117,20 @@ class Space:
 
     @property
     def names(self) -> list[str]:
-        """Options in the order in which they are decided: those that depend on others come last."""
+        """Options in the order in which they are chosen: conditional ones come last."""
         free = [dimension.name for dimension in self.dimensions if not dimension.when]
         return list(dict.fromkeys([*free, *(dimension.name for dimension in self.dimensions)]))
 
     @property
     def varied(self) -> list[str]:
-        """Options that have more than one value."""
+        """Options with more than one possible value."""
         several = {
             d.name for d in self.dimensions if isinstance(d.domain, Range) or len(d.domain) > 1 or d.when
         }
         return [name for name in self.names if name in several]
 
     def replaced(self, options: Mapping[str, object]) -> Space:
-        """With some options free in another way, or held."""
+        """The space with other domains for some options."""
         new = {each.name: each for each in Space.of(options).dimensions}
         named = {each.name: each for each in self.dimensions if each.name in new}
         kept = [each for each in self.dimensions if each.name not in new or named[each.name] is each]
@@ -135,12 +138,12 @@ class Space:
         return Space((*placed, *new.values()), self.source, self.limits)
 
     def domain(self, name: str, holds: Callable[[Mapping[str, Any]], bool]) -> Domain | None:
-        """What an option may be where conditions hold or not; None if it is not searched there."""
+        """The domain of an option given which conditions hold; None if it is not searched."""
         fitting = [each.domain for each in self.dimensions if each.name == name and holds(each.when)]
         return fitting[-1] if fitting else None
 
     def decide(self, pick: Callable[[str, Domain], Any], holds: Callable[[Values, str, Any], bool]) -> Values:
-        """A point: `pick` chooses each value, `holds` says whether an option has a value at a point."""
+        """A point: `pick` chooses values, `holds` says whether an option has a value at a point."""
         point: Values = {}
         for name in self.names:
             domain = self.domain(name, lambda when: all(holds(point, *each) for each in when.items()))
@@ -149,7 +152,7 @@ class Space:
         return point
 
     def every(self, holds: Callable[[Values, str, Any], bool]) -> Iterator[Values]:
-        """All points, in order; an error if an option has a range."""
+        """All points, in order; raises if an option has a range."""
 
         def further(point: Values, names: Sequence[str]) -> Iterator[Values]:
             if not names:
@@ -168,7 +171,7 @@ class Space:
 
     @property
     def size(self) -> float:
-        """How many points there are at most; infinite with a range."""
+        """Upper bound on the number of points; infinite with a range."""
         most: dict[str, float] = {}
         for each in self.dimensions:
             count = math.inf if isinstance(each.domain, Range) else len(each.domain)
@@ -195,7 +198,7 @@ def space_from(data: Mapping[str, Any]) -> Space:
 
 
 def domain_of(given: object) -> Domain:
-    """A range, alternatives, or a single value, from Python or TOML; none stands for nothing."""
+    """A range, alternatives, or a single value, from Python or TOML, where "none" is None."""
     if isinstance(given, Range):
         return given
     if isinstance(given, Mapping):
@@ -227,7 +230,11 @@ def read_space(tables: Mapping[str, Any], method: str, scale: str) -> Space:
                 when = variant.get("when", {})
                 plain = {key: each for key, each in variant.items() if key != "when"}
                 dimensions += [Dimension(key, domain, when) for key, domain in _flat(plain)]
-    return Space(tuple(dimensions), str(tables.get("source", "")), limits)
+    # An entry without a condition makes earlier ones of that name meaningless.
+    last = {each.name: place for place, each in enumerate(dimensions) if not each.when}
+    kept = [each for place, each in enumerate(dimensions) if place >= last.get(each.name, 0)]
+    source = tables.get("all", {}).get(scale, {}).get("source", tables.get("source", ""))
+    return Space(tuple(kept), str(source), limits)
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Domain]]:
@@ -242,10 +249,10 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Dom
 
 
 def file_space(path: Path, method: str, scale: str) -> Space:
-    """A space of one's own."""
+    """The space in a TOML file."""
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        tables = tomllib.loads(read(path, LARGEST_FILE).decode())
+    except (OSError, RecursionError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise PerdureError(f"--space: '{path}' cannot be read as TOML ({error}).") from None
     space = read_space({"source": path.name} | tables, method, scale)
     if not space.dimensions:
@@ -256,8 +263,12 @@ def file_space(path: Path, method: str, scale: str) -> Space:
 
 
 def grid_space(benchmark: str, method: str, scale: str) -> Space:
-    """The paper's table for a benchmark; for others ours, in `grids/any.toml`."""
+    """The paper's table for a benchmark; for others ours, in `grids/any.toml`.
+
+    Methods that the paper does not have are in `grids/beyond.toml`, for all benchmarks.
+    """
     folder = files("perdure.search") / "grids"
     path = folder / f"{benchmark}.toml"
     chosen = path if path.is_file() else folder / "any.toml"
-    return read_space(tomllib.loads(chosen.read_text(encoding="utf-8")), method, scale)
+    tables = [tomllib.loads(each.read_text(encoding="utf-8")) for each in (folder / "beyond.toml", chosen)]
+    return read_space(tables[0] | tables[1], method, scale)

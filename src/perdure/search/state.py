@@ -1,7 +1,7 @@
-"""What a search knows: its design, every trial with its outcome, what was chosen and how it did.
+"""The state of a search: its design, every trial with its outcome, the candidates and the choice.
 
-It is one JSON file, RUNS/searches/ID/search.json, rewritten whole. It saves reading records again; if it is
-lost, it is made again from the records of the trials, which lie in RUNS/trials.
+It is one JSON file, RUNS/searches/ID/search.json, replaced atomically. If it is lost, it is rebuilt from the
+records of the trials in RUNS/trials.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from perdure.search.spaces import Space, Values, space_from
 
 FILE = "search.json"
 SEARCHES, TRIALS = "searches", "trials"
-"""Folders within the folder of runs; trials do not stand among the runs, since they are not reported."""
+"""Folders within the folder of runs; trials are kept apart because they are not reported."""
 TUNING = 1000
-"""The first tuning seed; reporting seeds count from 0."""
+"""The first tuning seed; reporting seeds start at 0."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """What is asked: it has the same name wherever, and however long, it is searched."""
+    """The question of a search; its id does not depend on the budget."""
 
     benchmark: str
     method: str
     scale: str
     given: Values
-    """Options that are held."""
+    """Fixed options."""
     config: str
-    """Hash of the config with what is given and no more, for seed 0; `given` may be written in many ways."""
+    """Hash of the config with the fixed options and seed 0; unlike `given`, independent of spelling."""
     space: Space
     sampler: str = "random"
     seed: int = 0
-    """Of the sampler."""
+    """Seed of the sampler."""
     tuning_seeds: tuple[int, ...] = (TUNING,)
     halving: bool = False
     margin: float = MARGIN
@@ -58,7 +58,7 @@ class Design:
 
     @property
     def id(self) -> str:
-        """12 hexadecimal digits that stand for it."""
+        """12 hexadecimal digits that identify the design."""
         told = {name: value for name, value in self.json.items() if name != "given"}
         told["space"] = {name: value for name, value in told["space"].items() if name != "source"}
         text = json.dumps(told, sort_keys=True)
@@ -66,20 +66,20 @@ class Design:
 
 
 def design_from(data: Mapping[str, Any]) -> Design:
-    """What `Design.json` wrote."""
+    """The design that `Design.json` wrote."""
     return Design(**{**data, "space": space_from(data["space"]), "tuning_seeds": tuple(data["tuning_seeds"])})
 
 
 @dataclass
 class Seen:
-    """What is known of a run: the validation matrix, and whether that is all of it."""
+    """What is known about a run: its validation matrix, and whether the run is complete."""
 
     rows: list[list[float]]
     whole: bool
     seconds: float = 0.0
 
     def enough(self, phases: int | None) -> bool:
-        """Whether it reaches to the end of so many phases, or to the run's end."""
+        """Whether the run reached `phases`, or its end if None."""
         return self.whole or (phases is not None and len(self.rows) >= phases)
 
 
@@ -91,16 +91,16 @@ class Trial:
     """From 1, in the order in which points were proposed."""
     values: Values
     hashes: list[str]
-    """Of its runs, one for each tuning seed."""
+    """Hashes of its runs, one for each tuning seed."""
     status: str = "waiting"
     """waiting, going on (between rungs of halving), finished, stopped (by halving), or failed."""
     phases: int = 0
-    """Phases that it was given."""
+    """Number of finished phases."""
     final: float | None = None
     """Mean validation `final` over tuning seeds, after these phases."""
     during: float | None = None
     rank: int | None = None
-    """Among the finished ones, from 1."""
+    """Rank among the finished trials, from 1."""
     reason: str = ""
     seconds: float = 0.0
 
@@ -119,36 +119,38 @@ class Candidate:
 
 @dataclass
 class Search:
-    """A search as it stands."""
+    """The current state of a search."""
 
     design: Design
     trials: list[Trial] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
-    """Why points were not tried at all, each reason once."""
+    """Distinct reasons why points were not tried at all."""
     seen: dict[str, Seen] = field(default_factory=dict)
-    """By hash, what is known of every run so far."""
+    """What is known about every run, by hash."""
     failures: dict[str, str] = field(default_factory=dict)
-    """By hash, runs that would fail again, and why."""
+    """Runs that would fail again, with the reason, by hash."""
     seeds: list[int] = field(default_factory=list)
     """Reporting seeds."""
     candidates: list[Candidate] = field(default_factory=list)
     chosen: int | None = None
     """Number of the trial whose values were chosen."""
     seconds: float = 0.0
-    """Time spent so far."""
+    """Time spent so far, over all sessions."""
     complete: bool = False
-    """Whether all that was asked for was done."""
+    """Whether the search has ended."""
 
     @property
     def id(self) -> str:
-        """The design's."""
+        """The id of the design."""
         return self.design.id
 
     @property
     def values(self) -> Values:
         """The chosen values."""
         if self.chosen is None:
-            raise PerdureError(f"Search {self.id} has chosen nothing yet; the command that began it goes on.")
+            raise PerdureError(
+                f"Search {self.id} has chosen nothing yet; run the same command again to continue it."
+            )
         return self.trials[self.chosen - 1].values
 
     @property
@@ -158,7 +160,7 @@ class Search:
 
     @property
     def note(self) -> dict[str, Any]:
-        """What a record that uses the chosen values says of this search."""
+        """The provenance stored in records that use the chosen values."""
         design, trial = self.design.json, self.trials[(self.chosen or 1) - 1]
         counts = {
             status: sum(each.status == status for each in self.trials)
@@ -181,7 +183,7 @@ class Search:
         return {"format": 1, "id": self.id, **asdict(self), "design": self.design.json}
 
     def save(self, runs: Path) -> None:
-        """Rewrite its file."""
+        """Write the file."""
         write_json(place(runs, self.id) / FILE, self.json)
 
 
@@ -191,7 +193,7 @@ def place(runs: Path, name: str) -> Path:
 
 
 def search_from(data: Any) -> Search:
-    """What `Search.json` wrote; raises Damaged for anything else."""
+    """The search that `Search.json` wrote; raises Damaged for anything else."""
     try:
         rest = {name: value for name, value in data.items() if name not in ("format", "id")}
         found = Search(
@@ -211,7 +213,7 @@ def search_from(data: Any) -> Search:
 
 
 def load(runs: Path, design: Design) -> Search:
-    """What is known of a search; a damaged file is set aside, and what records say is found again."""
+    """The stored state of a search, or a new one; a damaged file is set aside."""
     path = place(runs, design.id) / FILE
     if path.exists():
         try:
@@ -222,7 +224,7 @@ def load(runs: Path, design: Design) -> Search:
 
 
 def find_search(runs: Path, name: str) -> Search:
-    """A search by its id, the first digits of it, or its file."""
+    """Find a search by its id, the first digits of it, or its file."""
     path = Path(name)
     if not path.is_file():
         known = sorted(path.parent.name for path in runs.glob(f"{SEARCHES}/*/{FILE}"))
@@ -239,5 +241,5 @@ def find_search(runs: Path, name: str) -> Search:
 
 
 def all_searches(runs: Path) -> list[Search]:
-    """All searches of a folder that can be read."""
+    """All searches in a folder."""
     return [find_search(runs, str(path)) for path in sorted(runs.glob(f"{SEARCHES}/*/{FILE}"))]

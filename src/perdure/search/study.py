@@ -1,22 +1,20 @@
-"""A search from its first trial to its choice: the same steps and the same rule for every method.
+"""A search from the first trial to the choice, with the same steps and the same rule for every method.
 
-1. Points of the space are run with tuning seeds. With halving, all learn the first tasks, the better half
-   learns more of them, the better half of these all of them.
+1. Points of the space are run with tuning seeds. With halving, all trials learn the first tasks, the better
+   half learns more of them, and the better half of those all of them.
 2. Finished trials are ranked by validation `final`.
-3. The best is run with reporting seeds, which are no tuning seeds. If it is not robust, so are the second
-   and the third, and the best of the three by validation is chosen (the paper's rule).
+3. The best is run with reporting seeds, which are never tuning seeds. If it is not robust, so are the second
+   and third, and the best of the three by validation is chosen (the paper's rule).
 
-All of it is found again from records: what was done is not done twice, whoever died in between.
+Everything can be recovered from records, so finished work is never repeated, whichever process died.
 """
 
 from __future__ import annotations
 
-import math
 import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 
@@ -24,7 +22,9 @@ from filelock import FileLock, Timeout
 
 from perdure.config import Config
 from perdure.errors import Busy, PerdureError
+from perdure.search.clock import Clock, needed
 from perdure.search.crew import MAILBOX, Crew, Failure, Job
+from perdure.search.halving import Rung, rungs
 from perdure.search.ledger import Ledger
 from perdure.search.samplers import SAMPLERS
 from perdure.search.selection import (
@@ -41,22 +41,22 @@ from perdure.search.state import TRIALS, Candidate, Design, Search, Trial, load,
 from perdure.storage.store import RunFolder, writable
 
 SAVE_EVERY = 1.0
-"""Seconds between two writings of the state; what is lost with it is read again from records."""
-OUT_OF_TIME = "not finished in the time that was given"
+"""Seconds between writes of the state; anything not yet written is recovered from records."""
+OUT_OF_TIME = "not finished within the time limit"
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How much may be tried."""
+    """Limits of a search."""
 
     trials: int = 24
     hours: float | None = None
     seeds: int = 5
-    """Reporting seeds: 0, 1, ..."""
+    """Number of reporting seeds: 0, 1, ..."""
 
 
 class Study:
-    """Carries a search out."""
+    """Carries out a search."""
 
     def __init__(
         self,
@@ -66,24 +66,24 @@ class Study:
         budget: Budget,
         changed: Callable[[Search], None] = lambda search: None,
     ) -> None:
-        """`changed` is told whenever something new is known."""
+        """`changed` is called whenever the state has changed."""
         self.design, self.runs, self.crew, self.budget, self.changed = design, runs, crew, budget, changed
         self.problem = design.problem
         self.trials_folder = runs / TRIALS
         self.search = Search(design)
         self.ledger = Ledger(self.search)
         self.hashes: set[str] = set()
-        self.share = 1.0
-        self.begun = self.saved = time.monotonic()
+        self.clock = Clock(budget.hours)
+        self.saved = time.monotonic()
         both = set(design.tuning_seeds) & set(range(budget.seeds))
         if both:
             raise PerdureError(
-                f"Seed {min(both)} is a tuning seed and a reporting seed; what was chosen with a seed must "
-                f"not be reported with it. Choose fewer --seeds, or other tuning seeds."
+                f"Seed {min(both)} is both a tuning seed and a reporting seed, so results would be reported "
+                f"on a seed used for tuning; choose fewer --seeds or other tuning seeds."
             )
 
     def run(self) -> Search:
-        """From where it is to the end."""
+        """Run, or resume, to the end."""
         folder = place(self.runs, self.design.id)
         writable(folder)
         lock = FileLock(folder / ".lock")
@@ -92,7 +92,7 @@ class Study:
         except Timeout:
             raise Busy(f"Search {self.design.id} is being carried out by another process.") from None
         try:
-            for left in folder.glob(f"{MAILBOX}*"):  # of a killed driver; so its jobs end
+            for left in folder.glob(f"{MAILBOX}*"):  # left by a killed driver; removing it stops its jobs
                 shutil.rmtree(left, ignore_errors=True)
             self._start()
             self._tune()
@@ -106,10 +106,10 @@ class Study:
         return self.search
 
     def _start(self) -> None:
-        """Take up what is known; trials are proposed again, and are the same."""
+        """Load the state; the same trials are proposed again and known results reused."""
         self.search = load(self.runs, self.design)
         self.ledger = Ledger(self.search)
-        self.begun = time.monotonic() - self.search.seconds
+        self.clock = Clock(self.budget.hours, self.search.seconds)
         self.search.trials, self.search.refused, self.search.candidates = [], [], []
         self.search.chosen, self.search.complete = None, False
         self.search.seeds = list(range(self.budget.seeds))
@@ -117,10 +117,10 @@ class Study:
     # -- tuning ------------------------------------------------------------------------------------------
 
     def _tune(self) -> None:
-        """Try generation after generation."""
+        """Try one generation of points after the other."""
         design, trials = self.design, self.search.trials
         sampler = SAMPLERS[design.sampler](design.space, self.problem, self._accept, design.seed)
-        while len(trials) < self.budget.trials and not self._late():
+        while len(trials) < self.budget.trials:
             points = sampler.generation([trial.final for trial in trials], self.budget.trials - len(trials))
             if not points:
                 break
@@ -128,12 +128,14 @@ class Study:
             trials += new
             self._try(new)
             self._rank()
+            if any(trial.status == "waiting" for trial in new):
+                break  # the time is up
         if not trials:
             reasons = "; ".join(self.search.refused[:3]) or "the space is empty"
             raise PerdureError(f"No point of the space of {design.method} can be tried: {reasons}.")
 
     def _accept(self, point: Values) -> bool:
-        """Whether a point leads to a config that is possible, and new."""
+        """Whether a point gives a valid config that was not proposed before."""
         try:
             config = self.problem.config(point, self.design.tuning_seeds[0])
             reason = self.problem.refusal(self.design.space, config)
@@ -156,9 +158,9 @@ class Study:
 
     def _try(self, trials: list[Trial]) -> None:
         """Run trials with all tuning seeds; with halving some of them end early."""
-        rungs = self._rungs()
-        for phases in rungs:
-            self.share = self._share(rungs, phases)
+        steps = rungs(self.problem.phases) if self.design.halving else [Rung(None)]
+        for phases, share in steps:
+            self.clock.share = share
             self._carry_out(trials, phases)
             for trial in trials:
                 self._describe(trial, phases)
@@ -172,27 +174,8 @@ class Study:
             trials = [trials[number] for number in kept]
             self._save()
 
-    def _rungs(self) -> list[int | None]:
-        """Phases after which the worse half ends; None is a run's end.
-
-        One task alone says nothing about forgetting, so the first rung has two where there are more.
-        """
-        if not self.design.halving:
-            return [None]
-        phases = self.problem.phases
-        parts = {max(math.ceil(phases / part), min(2, phases - 1)) for part in (4, 2)}
-        return [*sorted(part for part in parts if 0 < part < phases), None]
-
-    def _share(self, rungs: Sequence[int | None], phases: int | None) -> float:
-        """Up to which part of the time a rung may go on, by the phases that all rungs will take."""
-        if len(rungs) == 1 or phases is None:
-            return 1.0
-        ends = [self.problem.phases if rung is None else rung for rung in rungs]
-        costs = [(end - before) / 2**n for n, (before, end) in enumerate(pairwise([0, *ends]))]
-        return float(sum(costs[: rungs.index(phases) + 1]) / sum(costs))
-
     def _carry_out(self, trials: Sequence[Trial], phases: int | None) -> None:
-        """Bring the runs of trials so far."""
+        """Run trials up to `phases`, or to the end."""
         owners: dict[str, Trial] = {}
         jobs = []
         for trial in trials:
@@ -211,7 +194,7 @@ class Study:
             self._save()
 
     def _describe(self, trial: Trial, phases: int | None) -> None:
-        """Write down how a trial did after so many phases."""
+        """Update a trial with its scores after `phases`."""
         runs = self.ledger.runs(trial.hashes, phases)
         trial.final, trial.seconds = score(runs, phases), self.ledger.seconds(trial.hashes)
         good = [run for run in runs if run is not None]
@@ -224,7 +207,7 @@ class Study:
         trial.status = "waiting" if trial.reason == OUT_OF_TIME else "failed"
 
     def _rank(self) -> None:
-        """Give finished trials their ranks."""
+        """Rank the finished trials."""
         finished = [trial for trial in self.search.trials if trial.status == "finished"]
         for trial in self.search.trials:
             trial.rank = None
@@ -232,31 +215,32 @@ class Study:
             finished[number].rank = rank
         self._save()
 
+    def _needed(self) -> float:
+        """Seconds that the reporting seeds of one setting will need."""
+        return needed(self.search, self.budget.seeds, self.crew.engine.workers)
+
     def _late(self) -> bool:
-        """Whether the time is up, but for what the reporting seeds will take."""
-        if self.budget.hours is None:
-            return False
-        times = [seen.seconds for seen in self.search.seen.values() if seen.whole]
-        rounds = math.ceil(self.budget.seeds / max(self.crew.engine.slots, 1))
-        reserve = fmean(times) * rounds if times else 0.0
-        return time.monotonic() - self.begun > self.share * (3600 * self.budget.hours - reserve)
+        """Whether the time is up, except for what the reporting seeds will need."""
+        return self.clock.late(self._needed())
 
     # -- choosing ----------------------------------------------------------------------------------------
 
     def _choose(self) -> None:
-        """The paper's rule, by validation."""
+        """Apply the paper's rule, on validation accuracy."""
         ranked, search = self.search.ranked, self.search
         if not ranked:
             reasons = [trial.reason for trial in search.trials if trial.reason]
             raise PerdureError(
-                f"No trial of {self.design.method} was finished, so nothing is chosen; the first was "
-                f"not, since: {reasons[0].rstrip('.')}."
+                f"No trial of {self.design.method} was finished, so nothing can be chosen; the first "
+                f"reason: {reasons[0].rstrip('.')}."
             )
         if not search.seeds:
             search.chosen = ranked[0].number
             return
         confirmed: dict[int, Runs] = {}
         for trial in ranked[:CANDIDATES]:
+            if confirmed and not self.clock.room(self._needed()):
+                break
             confirmed[trial.number] = self._confirm(trial)
             first = search.candidates[0]
             if first.robust:
@@ -277,12 +261,14 @@ class Study:
             if not self.ledger.settled(config.hash, self.runs, None)
         ]
         reasons = [self.ledger.failure(hashes)]
-        for job, outcome in self.crew.carry_out(jobs):
+        for job, outcome in self.crew.carry_out(jobs, self.clock.over):
             self.ledger.take(job, outcome)
             if isinstance(outcome, Failure):
                 reasons.append(f"seed {job.config.seed}: {outcome.reason}")
             self._save()
         runs = self.ledger.runs(hashes, None)
+        if None in runs and not any(reasons):
+            reasons.append(OUT_OF_TIME)
         assert trial.final is not None
         kept = robust(trial.final, runs, self.design.margin)
         search.candidates.append(
@@ -297,7 +283,7 @@ class Study:
         return record is not None and not record.validation
 
     def _note(self) -> None:
-        """Write into each record that uses the chosen values where they come from."""
+        """Store the provenance in each record that uses the chosen values."""
         search = self.search
         for candidate in search.candidates:
             for name in candidate.hashes if candidate.trial == search.chosen else ():
@@ -307,7 +293,7 @@ class Study:
                     folder.note_search(record, search.id, search.note)
 
     def _save(self, *, now: bool = False) -> None:
-        self.search.seconds = time.monotonic() - self.begun
+        self.search.seconds = self.clock.spent
         self.changed(self.search)
         if now or time.monotonic() - self.saved > SAVE_EVERY:
             self.search.save(self.runs)

@@ -20,7 +20,7 @@ from perdure.search.study import Budget, Study
 
 AnySpace = Space | Mapping[str, object] | str | Path | None
 RULES = ("sampler", "seed", "tuning_seeds", "halving", "margin")
-"""Fields of a design that say how is searched, not what."""
+"""Fields of a design that say how to search, not what."""
 
 
 def tune(
@@ -35,10 +35,10 @@ def tune(
     engine: Engine | None = None,
     **more: Any,
 ) -> Search:
-    """Search the settings of a method, or go on with a search, and return what was found.
+    """Search the settings of a method, or resume a search, and return its final state.
 
     The space is a mapping from option names to `Range`, lists of alternatives or single values, a `Space`, a
-    TOML file, or not given: the paper's table for the benchmark. Further keywords are options that are held,
+    TOML file, or not given: the paper's table for the benchmark. Further keywords are fixed options,
     as in `build`, and `sampler`, `seed`, `tuning_seeds` (a tuple), `halving` and `margin` of the design.
     `workers` are processes of this machine; any other `engine` may be given instead.
     """
@@ -51,7 +51,7 @@ def tune(
 
 
 def designed(benchmark: str, method: str, space: AnySpace, scale: str, given: Values, **rules: Any) -> Design:
-    """The design of a search, all of whose words are checked."""
+    """The design of a search, validated."""
     name = canonical(method, methods())
     problem = Problem(benchmark, name, scale, given)
     design = Design(
@@ -69,7 +69,7 @@ def designed(benchmark: str, method: str, space: AnySpace, scale: str, given: Va
 
 
 def _space(problem: Problem, space: AnySpace) -> Space:
-    """The space that was meant, without options that are held."""
+    """The space as a `Space`, without fixed options."""
     if isinstance(space, Space):
         found = space
     elif isinstance(space, Mapping):

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 import platform
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from functools import cache
+from typing import TYPE_CHECKING, Any, get_type_hints
 
-from perdure.benchmarks.task import Task
-from perdure.config import Config
-from perdure.learning.engine import Results
+from perdure.checking import check, check_matrix, mapping
+from perdure.files import Damaged
+from perdure.learning.size_names import GENERATED, GENERATING
+
+if TYPE_CHECKING:  # to read records, no torch is needed
+    from perdure.benchmarks.task import Task
+    from perdure.config import Config
+    from perdure.learning.engine import Results
+
+FORMAT = 1
+"""The format of the records that this version writes; it reads those with more fields, too."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +43,7 @@ class Record:
     """Iterations of each phase."""
     tasks: list[str]
     parameters: dict[str, int]
-    """Sizes: of the network's psi, and of everything that is trained."""
+    """Sizes: of the network's psi, of all that is trained, and of what is generated and what generates it."""
     memory: dict[str, int]
     """Bytes stored by each penalty and the rehearsal at the end, and by one stored sample."""
     curves: list[list[dict[str, float]]]
@@ -49,9 +60,15 @@ class Record:
     """What the percentages of `accuracy`, `during` and `final` are: accuracy, or R² of values."""
     validation: list[list[float]] = field(default_factory=list)
     """The accuracy matrix' like on validation data, by which everything is chosen; empty in older records."""
+    kept: list[dict[str, int]] = field(default_factory=list)
+    """For each phase, bytes that must outlive it, by what keeps them; empty in older records."""
+    untrained: list[float] = field(default_factory=list)
+    """Accuracy of each task before anything is learnt; empty in older records."""
     searches: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By its id, each search that chose these settings: where, among what and how they were found."""
-    format: int = 1
+    format: int = FORMAT
+    others: dict[str, Any] = field(default_factory=dict)
+    """Fields that this version does not know, as they were read; they are written again."""
 
     @property
     def val_during(self) -> float | None:
@@ -65,9 +82,31 @@ class Record:
         return sum(self.validation[-1]) / len(self.validation[-1]) if self.validation else None
 
     @property
+    def ratios(self) -> dict[str, float]:
+        """|theta and embeddings| / |psi| of each generated part, such as the network or a decoder."""
+        return {
+            (part := name.removeprefix(f"{GENERATED} ")): self.parameters[f"{GENERATING} {part}"] / size
+            for name, size in self.parameters.items()
+            if name.startswith(f"{GENERATED} ")
+        }
+
+    @property
+    def oversized(self) -> str:
+        """A remark if a hypernetwork has more weights than what it generates, as the paper rules out."""
+        large = [f"{part} x {ratio:.2f}" for part, ratio in self.ratios.items() if ratio > 1]
+        return f"hypernetwork larger than its {', its '.join(large)}" if large else ""
+
+    @property
+    def kept_bytes(self) -> list[int]:
+        """Bytes that must outlive each phase; empty in older records."""
+        return [sum(each.values()) for each in self.kept]
+
+    @property
     def json(self) -> dict[str, Any]:
         """As plain data."""
-        return asdict(self)
+        plain = asdict(self)
+        others: dict[str, Any] = plain.pop("others")
+        return plain | others
 
 
 def make_record(
@@ -77,6 +116,8 @@ def make_record(
     machine: dict[str, str],
 ) -> Record:
     """The record of the results of a config for these tasks."""
+    from importlib.metadata import version
+
     times = len(tasks) if config.together else 1
     accuracy = results.accuracy * times
     # A run that an earlier version began has no validation of its first tasks: then none at all is given.
@@ -92,6 +133,7 @@ def make_record(
         error=results.error * times,
         score=tasks[0].target.score_name,
         validation=results.validation * times if complete else [],
+        untrained=results.untrained,
         during=sum(diagonal) / len(diagonal),
         final=sum(accuracy[-1]) / len(accuracy[-1]),
         seconds=sum(sum(times.values()) for times in results.seconds),
@@ -99,6 +141,7 @@ def make_record(
         tasks=[task.name for task in tasks],
         parameters=results.sizes,
         memory=results.memory,
+        kept=results.kept * times if len(results.kept) == len(results.accuracy) else [],
         curves=results.curves,
         timings=results.seconds,
         config=config.json,
@@ -109,3 +152,78 @@ def make_record(
             **machine,
         },
     )
+
+
+def to_record(data: Any) -> Record:
+    """A record from JSON data; raises Damaged, with the place and the reason, if it cannot be one."""
+    if not isinstance(data, dict):
+        raise Damaged("it is not a record")
+    if type(data.get("format")) is int and data["format"] > FORMAT:
+        raise Damaged(f"it has format {data['format']}, and this version reads format {FORMAT}")
+    hints = _hints()
+    for name in _needed():
+        if name not in data:
+            raise Damaged(f"'{name}' is missing")
+    known = {name: value for name, value in data.items() if name in hints}
+    for name, value in known.items():
+        check(value, hints[name], name)
+    record = Record(**known, others={name: value for name, value in data.items() if name not in hints})
+    _check_sizes(record)
+    _check_config(record)
+    return record
+
+
+@cache
+def _hints() -> dict[str, Any]:
+    return {name: hint for name, hint in get_type_hints(Record).items() if name != "others"}
+
+
+@cache
+def _needed() -> tuple[str, ...]:
+    """Fields that even the oldest records have."""
+    return tuple(
+        each.name for each in fields(Record) if each.default is MISSING and each.default_factory is MISSING
+    )
+
+
+def _check_sizes(record: Record) -> None:
+    """Whether matrices, phases and means belong together."""
+    count = len(record.tasks)
+    if not count:
+        raise Damaged("'tasks' is empty")
+    check_matrix(record.accuracy, count, "accuracy")
+    for name in ("f1", "error", "validation"):
+        if rows := getattr(record, name):
+            check_matrix(rows, count, name)
+    if not len(record.iterations) == len(record.curves) == len(record.timings) <= count:
+        raise Damaged("'iterations', 'curves' and 'timings' must have an entry for each phase")
+    if min(record.iterations, default=0) < 0 or record.seconds < 0 or record.seed < 0:
+        raise Damaged("'iterations', 'seconds' and 'seed' must not be negative")
+    means = {
+        "during": [row[task] for task, row in enumerate(record.accuracy)],
+        "final": record.accuracy[-1],
+    }
+    for name, values in means.items():
+        if not math.isclose(getattr(record, name), sum(values) / count, rel_tol=1e-6, abs_tol=1e-6):
+            raise Damaged(f"'{name}' is not the mean of the accuracies that it stands for")
+
+
+def _check_config(record: Record) -> None:
+    """Whether the config is the one that the hash stands for, and of this run."""
+    config = record.config
+    if record.hash != hash_of(config):
+        raise Damaged("its config is not the one that its hash stands for")
+    named = {"benchmark": mapping(config.get("benchmark"), "config.benchmark").get("name")}
+    named |= {name: config.get(name) for name in ("method", "seed")}
+    for name, value in named.items():
+        if getattr(record, name) != value:
+            raise Damaged(f"its '{name}' is not that of its config")
+    for name in ("network", "weights", "penalties", "training"):
+        if name in config:
+            mapping(config[name], f"config.{name}")
+
+
+def hash_of(config: Mapping[str, Any]) -> str:
+    """16 hexadecimal digits that identify a config given as plain data."""
+    text = json.dumps(config, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

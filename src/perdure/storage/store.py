@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from filelock import FileLock, Timeout
-
-from perdure.config import Config
 from perdure.errors import Busy, PerdureError
 from perdure.files import (
     Damaged,
@@ -23,9 +21,17 @@ from perdure.files import (
     write_json,
     write_tensors,
 )
-from perdure.learning.phase import Facts
-from perdure.networks.layout import Vectors
-from perdure.storage.record import Record
+from perdure.storage.record import FORMAT, Record
+from perdure.storage.record import to_record as to_record
+
+if TYPE_CHECKING:  # to look at runs, no torch is needed
+    from perdure.config import Config
+    from perdure.learning.phase import Facts
+    from perdure.networks.layout import Vectors
+
+RECORD, CONFIG = "record.json", "config.json"
+HASH = re.compile(r"[0-9a-f]{16}")
+"""Names of folders that Perdure gives; a copy may be called otherwise."""
 
 
 class RunFolder:
@@ -41,20 +47,57 @@ class RunFolder:
         return self.path / "checkpoint.safetensors"
 
     def record(self) -> Record | None:
-        """The finished record, or None; a damaged one is set aside."""
-        path = self.path / "record.json"
-        if not path.exists():
+        """The finished record, or None; why one cannot be used is a warning. Nothing is changed."""
+        if not os.path.lexists(self.path / RECORD):
             return None
         try:
-            return to_record(read_json(path))
+            return self._read()
         except Damaged as error:
-            self._warn(path, error)
+            self._warn(f"The record of run {self.path.name} cannot be used: {error}.")
             return None
+
+    def finished(self) -> Record:
+        """The finished record; a helpful error says why there is none."""
+        record = self.record()
+        if record is None:
+            reason = f"Run {self.path.name} is not finished; the command that started it continues it."
+            raise PerdureError(self.warnings[0] if self.warnings else reason)
+        return record
+
+    def _read(self) -> Record:
+        data = read_json(self.path / RECORD)
+        try:
+            record = to_record(data)
+        except Damaged as error:
+            raise Damaged(f"{error}{_writer(data)}") from error
+        if HASH.fullmatch(self.path.name) and record.hash != self.path.name:
+            raise Damaged(f"it is the record of run {record.hash}")
+        return record
+
+    def recover(self, *, force: bool = False) -> Record | None:
+        """As `record`, but one that cannot be used is set aside; requires the lock.
+
+        A record of a newer version is no damage: it stays, unless `force` asks for another run.
+        """
+        path, record = self.path / RECORD, self.record()
+        if record is not None or not os.path.lexists(path):
+            return record
+        fault = self.warnings.pop()
+        if _is_newer(path) and not force:
+            raise PerdureError(f"{fault.removesuffix('.')}; use that version, or run it again with --force.")
+        self._warn(f"{fault.removesuffix('.')}; it was set aside as '{set_aside(path).name}'.")
+        return None
+
+    def _warn(self, sentence: str) -> None:
+        if sentence not in self.warnings:
+            self.warnings.append(sentence)
 
     @contextmanager
     def locked(self, config: Config) -> Iterator[None]:
         """Lock the folder for one process; the lock is released when the process ends, however it ends."""
-        write_json(self.path / "config.json", config.json)
+        from filelock import FileLock, Timeout
+
+        write_json(self.path / CONFIG, config.json)
         lock = FileLock(self.path / ".lock")
         try:
             lock.acquire(blocking=False)
@@ -72,74 +115,105 @@ class RunFolder:
 
     def load(self) -> tuple[Vectors, Facts] | None:
         """The checkpoint, or None; a damaged one is set aside and the run starts again."""
-        if not self._checkpoint.exists():
+        if not os.path.lexists(self._checkpoint):
             return None
         try:
             return read_tensors(self._checkpoint)
         except Damaged as error:
-            self._warn(self._checkpoint, error)
+            self.reject(error)
             return None
+
+    def reject(self, error: Damaged) -> None:
+        """Set the checkpoint aside, since it is not one; requires the lock."""
+        aside = set_aside(self._checkpoint)
+        self._warn(
+            f"The checkpoint of run {self.path.name} cannot be used ({error}); it was set aside as "
+            f"'{aside.name}', and the run starts again."
+        )
 
     def save(self, tensors: Vectors, facts: Facts) -> None:
         """Replace the checkpoint."""
+        self._check_present()
         write_tensors(self._checkpoint, tensors, facts)
+
+    def _check_present(self) -> None:
+        """Raise a helpful error if the folder was removed while the run was in progress."""
+        if not (self.path / CONFIG).exists():
+            raise PerdureError(
+                f"The folder '{self.path}' was removed while its run was in progress, and nothing can be "
+                f"saved there; the same command starts the run again."
+            )
 
     def keep(self, phase: int, tensors: Vectors) -> None:
         """Save the learner's state after a phase (from 0) permanently, as after-1.safetensors and so on."""
-        write_tensors(self.path / f"after-{phase + 1}.safetensors", tensors)
+        self._check_present()
+        write_tensors(self._after(phase), tensors)
+
+    def _after(self, phase: int) -> Path:
+        return self.path / f"after-{phase + 1}.safetensors"
 
     def knowledge(self, phase: int) -> Vectors:
         """The state saved by `keep`."""
-        path = self.path / f"after-{phase + 1}.safetensors"
         try:
-            return read_tensors(path)[0]
+            return read_tensors(self._after(phase))[0]
         except Damaged as error:
-            raise PerdureError(
-                f"'{path}' cannot be used ({error}); perdure run ... --force creates it again."
-            ) from None
+            raise self.unusable(phase, error) from None
 
-    def publish(self, record: Record) -> None:
-        """Write the record, which completes the run, and delete the checkpoint."""
-        write_json(self.path / "record.json", record.json)
+    def unusable(self, phase: int, error: Damaged) -> PerdureError:
+        """What to say about a state that is not what `keep` saves."""
+        return PerdureError(
+            f"'{self._after(phase)}' cannot be used ({error}); perdure run ... --force creates it again."
+        )
+
+    def publish(self, record: Record, *, kept: bool = True) -> None:
+        """Write the record, which completes the run, and delete the checkpoint.
+
+        If the states after its phases were kept, all of them must be there.
+        """
+        self._check_present()
+        gone = [self._after(phase) for phase in range(len(record.iterations)) if kept]
+        gone = [path for path in gone if not path.is_file()]
+        if gone:
+            self._checkpoint.unlink(missing_ok=True)
+            raise PerdureError(
+                f"'{gone[0]}' was removed while its run was in progress; the same command starts the run "
+                f"again."
+            )
+        write_json(self.path / RECORD, record.json)
         self._checkpoint.unlink(missing_ok=True)
 
     def bring(self, record: Record) -> None:
         """Write a record, and its config, that were made elsewhere."""
-        write_json(self.path / "config.json", record.config)
-        write_json(self.path / "record.json", record.json)
+        write_json(self.path / CONFIG, record.config)
+        write_json(self.path / RECORD, record.json)
 
     def note_search(self, record: Record, name: str, note: dict[str, Any]) -> Record:
         """Write down, within the record, a search that chose its settings; all else stays as it is."""
         if record.searches.get(name) == note:
             return record
         noted = replace(record, searches=record.searches | {name: note})
-        write_json(self.path / "record.json", noted.json)
+        write_json(self.path / RECORD, noted.json)
         return noted
 
     def clear(self) -> None:
         """Delete the results of a finished run, for --force; requires the lock."""
-        for path in (self.path / "record.json", self._checkpoint):
+        for path in (self.path / RECORD, self._checkpoint):
             path.unlink(missing_ok=True)
 
-    def _warn(self, path: Path, error: Exception) -> None:
-        aside = set_aside(path)
-        self.warnings.append(
-            f"'{path.name}' of run {self.path.name} is damaged ({error}); it was set aside as "
-            f"'{aside.name}' and is not used."
-        )
+
+def _writer(data: Any) -> str:
+    """Which version wrote a record, for a sentence about it."""
+    versions = data.get("versions") if isinstance(data, dict) else None
+    name = versions.get("perdure") if isinstance(versions, dict) else None
+    return f" (written by Perdure {name})" if isinstance(name, str) and len(name) < 40 else ""
 
 
-LATER = {"f1", "error", "score", "validation", "searches"}
-"""Fields that older records lack."""
-
-
-def to_record(data: Any) -> Record:
-    """A record from JSON data; raises Damaged if fields are missing or unknown."""
-    names = {field.name for field in fields(Record)}
-    needed = names - LATER
-    if not isinstance(data, dict) or not needed <= set(data) <= names:
-        raise Damaged("it is not a complete record")
-    return Record(**data)
+def _is_newer(path: Path) -> bool:
+    try:
+        data = read_json(path)
+    except Damaged:
+        return False
+    return isinstance(data, dict) and type(data.get("format")) is int and data["format"] > FORMAT
 
 
 def writable(runs: Path) -> None:
@@ -152,7 +226,7 @@ def writable(runs: Path) -> None:
 def all_records(runs: Path) -> tuple[list[Record], list[str]]:
     """The records of all finished runs in a folder, and warnings about damaged ones."""
     records, warnings = [], []
-    for path in sorted(runs.glob("*/record.json")):
+    for path in sorted(runs.glob(f"*/{RECORD}")):
         folder = RunFolder(runs, path.parent.name)
         record = folder.record()
         warnings += folder.warnings
@@ -164,9 +238,9 @@ def all_records(runs: Path) -> tuple[list[Record], list[str]]:
 def find_run(runs: Path, name: str) -> RunFolder:
     """The folder of a run given by its path, its hash, or the hash's first digits."""
     path = Path(name)
-    if (path / "config.json").exists():
+    if any((path / file).exists() for file in (CONFIG, RECORD)):
         return RunFolder(path.resolve().parent, path.resolve().name)
-    known = sorted(path.parent.name for path in runs.glob("*/config.json"))
+    known = sorted({path.parent.name for file in (CONFIG, RECORD) for path in runs.glob(f"*/{file}")})
     matches = [run for run in known if name and run.startswith(name)]
     if len(matches) == 1:
         return RunFolder(runs, matches[0])

@@ -92,6 +92,12 @@ class Bits(Target):
         losses = functional.softplus(soft) - hot.sigmoid() * soft
         return (losses if mask is None else losses[mask]).sum() * temperature**2
 
+    def uncertainty(self, logits: Tensor) -> Tensor:
+        """The sum over bits of -p log p - (1 - p) log(1 - p)."""
+        from torch.nn import functional
+
+        return (functional.softplus(logits) - logits * logits.sigmoid()).sum(1)
+
     def tally(self, logits: Tensor, targets: Tensor, mask: Tensor | None) -> Tensor:
         """Counts of true and predicted 0 and 1 [2, 2]; 1 is predicted where z >= 0."""
         return confusion(targets, (logits >= 0).long(), 2, mask)

@@ -72,6 +72,11 @@ class Classes(Target):
         losses = -(hot.softmax(1) * soft.log_softmax(1)).sum(1)
         return (losses if mask is None else losses[mask]).sum() * temperature**2
 
+    def uncertainty(self, logits: Tensor) -> Tensor:
+        """- sum_c p_c log p_c."""
+        logs = logits.log_softmax(1)
+        return -(logs.exp() * logs).sum(1)
+
     def tally(self, logits: Tensor, targets: Tensor, mask: Tensor | None) -> Tensor:
         """How often class i is true and j predicted [C, C]."""
         return confusion(targets, logits.argmax(1), logits.shape[1], mask)

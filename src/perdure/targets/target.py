@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from numpy.typing import NDArray
 
+from perdure.errors import PerdureError
+
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
@@ -110,6 +112,12 @@ class Target(ABC):
         self, logits: Tensor, teacher: Tensor, mask: Tensor | None, temperature: float
     ) -> Tensor:
         """The loss against a teacher's outputs [M, outputs], summed over all that is scored."""
+
+    def uncertainty(self, logits: Tensor) -> Tensor:
+        """The entropy of the prediction at each of M outputs [M], by which an unknown task is inferred."""
+        raise PerdureError(
+            f"A task cannot be inferred from targets of kind '{self.name}': predictions have no entropy."
+        )
 
     @abstractmethod
     def tally(self, logits: Tensor, targets: Tensor, mask: Tensor | None) -> Tensor:

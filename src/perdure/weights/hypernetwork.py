@@ -11,6 +11,7 @@ embeddings, or further rows of the last layer).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Annotated, ClassVar, Literal
@@ -27,7 +28,14 @@ from perdure.networks.network import BODY, Network
 from perdure.networks.orthogonality import Deviation
 from perdure.options import SomeSizes
 from perdure.weights.hypernetwork_shape import HypernetworkShape, shape_of
-from perdure.weights.source import GeneratorFactory, Positions, Stock, TaskNetwork, WeightSource
+from perdure.weights.source import (
+    Generated,
+    GeneratorFactory,
+    Positions,
+    Stock,
+    TaskNetwork,
+    WeightSource,
+)
 
 DRAWS = 31
 """Additional draws from which a new embedding may be chosen."""
@@ -43,7 +51,7 @@ class Hypernetwork(WeightSource):
     """A hypernetwork generates the weights of each task from the task's embedding."""
 
     generates: ClassVar[bool] = True
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     kind: Literal["chunked", "full", "structured"] = "chunked"
     """Generate psi in equal chunks, all at once, or in rows of layers."""
@@ -84,7 +92,7 @@ class Hypernetwork(WeightSource):
         for task in range(known, network.tasks):
             so_far = _first_tasks(network, task + 1)
             parameters |= self._new_parameters(so_far, task, Stock(parameters, buffers), generators)
-            name, scale = self._new_scale(so_far, task, parameters, generators)
+            name, scale = self._new_scale(so_far, task, Stock(parameters, buffers), generators)
             if len(scale):
                 buffers[name] = scale.to(parameters["theta"].device)
         return Stock(
@@ -138,29 +146,31 @@ class Hypernetwork(WeightSource):
         return draws[far.index(min(far))].clone()
 
     def _new_scale(
-        self, network: Network, task: int, parameters: Vectors, generators: GeneratorFactory
+        self, network: Network, task: int, stock: Stock, generators: GeneratorFactory
     ) -> tuple[str, Tensor]:
-        """Factors that give the new part of psi the spread of a plain network's initial values.
+        """Factors that give psi the spread of a plain network's initial values, for average embeddings.
 
-        Initially for average embeddings; for a new head, for its own task's embedding.
+        What a later task adds gets the factors of the first task's own weights. Measured when the task
+        arrives they could be very small, since a trained h makes large weights too, and a head with a small
+        factor hardly learns.
         """
         shape = self.shape(network)
-        name, before = ("scale", 0) if task == 0 else (f"scale.{task}", self._target_size(network, task))
-        if self.initialisation == "original" or before == shape.target.size:
-            return name, torch.ones(shape.target.size - before)
-        embeddings = parameters[f"embedding.{task}"][None]
         if task == 0:
-            source = generators("scale")
-            embeddings = (
-                torch.randn(REFERENCES, self.task_embedding, generator=source) * self.task_embedding_sd
-            )
-        with torch.no_grad():
-            made = shape.arranged(shape.raw(parameters, embeddings))
-        return name, _spread_of_a_plain_network(shape.target, made)[before:]
-
-    def _target_size(self, network: Network, tasks: int) -> int:
-        """|psi| that is generated for the first tasks."""
-        return self.shape(_first_tasks(network, tasks)).target.size
+            if self.initialisation == "original":
+                return "scale", torch.ones(shape.target.size)
+            drawn = torch.randn(REFERENCES, self.task_embedding, generator=generators("scale"))
+            with torch.no_grad():
+                made = shape.arranged(shape.raw(stock.parameters, drawn * self.task_embedding_sd))
+            return "scale", _spread_of_a_plain_network(shape.target, made)
+        if self.heads == "separate":
+            return f"scale.{task}", torch.ones(0)
+        first = self.shape(_first_tasks(network, 1)).target.split(stock.buffers["scale"])
+        factors = [stock.buffers["scale"][:0]]
+        for alike, part in zip(network.parts(0), network.parts(task), strict=True):
+            if part != alike:
+                pairs = zip(network.layouts[alike].shapes, network.layouts[part].shapes.values(), strict=True)
+                factors += [first[name].flatten()[0].expand(math.prod(shape)) for name, shape in pairs]
+        return f"scale.{task}", torch.cat(factors)
 
     def active(
         self, network: Network, buffers: Vectors, tasks: Sequence[int], rehearsed: Sequence[int] = ()
@@ -213,6 +223,10 @@ class Hypernetwork(WeightSource):
         own = sum(layout.size for name, layout in network.layouts.items() if name != BODY)
         heads = own if self.heads == "separate" else 0
         return self.shape(network).size + network.tasks * self.task_embedding + heads
+
+    def generated(self, network: Network) -> Generated:
+        """|psi| and |theta and all embeddings|."""
+        return Generated("network", network.layout.size, self.count(network))
 
     def resolved(self, network: Network) -> Hypernetwork:
         """The same with `chunk` and `hidden` chosen so that the desired ratio is met at the first task."""

@@ -122,12 +122,6 @@ class HypernetworkShape:
         """The position of each weight of psi in the generated output; None if it is in psi's own order."""
         if self.options.kind != "structured":
             return None
-        for task in range(1, self.network.tasks):
-            if self._own_size(task) not in (0, self._own_pieces[-1]):
-                raise PerdureError(
-                    "weights.kind: structured only generates heads of equal size, but these tasks have "
-                    "different numbers of outputs; use --weights.kind chunked or --weights.heads separate."
-                )
         own = torch.arange(self.network.body.size, self.target.size)
         made = torch.cat([*(table.reshape(-1) for table in self._layers), own])
         inverse = torch.empty_like(made)
@@ -157,6 +151,11 @@ class HypernetworkShape:
             last = len(options.hidden)
             rows = {f"0.weight.{last}": (new, options.hidden[-1]), f"0.bias.{last}": (new,)}
             return MlpWeights(rows if new else {})
+        if options.kind == "structured" and new and new != self._own_pieces[-1]:
+            raise PerdureError(
+                "weights.kind: structured only generates heads of equal size, but these tasks have "
+                "different numbers of outputs; use --weights.kind chunked or --weights.heads separate."
+            )
         number = len(self.mlps) - 1
         pieces = self._pieces(task) - self._pieces(task - 1) if options.kind == "chunked" else int(new > 0)
         return MlpWeights({f"{number}.chunks": (pieces, options.chunk_embedding)} if pieces else {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -17,6 +18,8 @@ class Shared(WeightSource):
 
     Heads of other tasks are not trained at all, so that weight decay cannot change them either.
     """
+
+    shares_heads: ClassVar[bool] = True
 
     def grow(self, network: Network, known: int, stock: Stock, generators: GeneratorFactory) -> Stock:
         """Initially the vector `body`; then one vector for each new head."""

@@ -38,11 +38,22 @@ class Stock(NamedTuple):
     buffers: Vectors
 
 
+class Generated(NamedTuple):
+    """Numbers of weights of something that is generated, and of what generates it, embeddings included."""
+
+    what: str
+    """network, decoder, ..."""
+    generated: int
+    generating: int
+
+
 class WeightSource(Piece):
     """Where psi comes from: options, and pure functions of explicit vectors."""
 
     generates: ClassVar[bool] = False
     """Whether psi is computed from other parameters instead of being trained itself."""
+    shares_heads: ClassVar[bool] = False
+    """Whether a task can read the heads of others, as a growing head requires."""
 
     @abstractmethod
     def grow(self, network: Network, known: int, stock: Stock, generators: GeneratorFactory) -> Stock:
@@ -61,11 +72,21 @@ class WeightSource(Piece):
     def weights(self, network: Network, buffers: Vectors, active: Vectors, task: int) -> TaskNetwork:
         """The network that runs for `task` and its psi, differentiable in the active vectors."""
 
+    def count(self, network: Network) -> int:
+        """Number of trained weights for the tasks of a network; by making them, unless a source can tell."""
+        made = self.grow(network, 0, Stock({}, {}), lambda *role: torch.Generator())
+        return sum(vector.numel() for vector in made.parameters.values())
+
     def running(
         self, network: Network, buffers: Vectors, active: Vectors, tasks: Iterable[int]
     ) -> dict[int, TaskNetwork]:
         """`weights` of several tasks. Tensors that tasks share are the same objects, to run in one pass."""
         return {task: self.weights(network, buffers, active, task) for task in tasks}
+
+    def generated(self, network: Network) -> Generated | None:
+        """How large the generated network is, and what generates it; None if psi itself is trained."""
+        del network
+        return None
 
     def vectors(self, network: Network, weights: Mapping[str, Tensor], task: int) -> Vectors | None:
         """The inverse of `weights` for values given per weight, such as a Fisher.

@@ -21,14 +21,22 @@ import numpy as np
 
 from perdure.benchmarks.task import Array
 from perdure.errors import PerdureError
+from perdure.files import check_regular
 
 LARGEST = 4 * 2**30
 """Maximum size in bytes of one unpacked archive."""
+LARGEST_PACKED = 2**38
+"""Maximum size in bytes of an archive, whose members have limits of their own."""
 RATIO = 1000
 """Maximum compression ratio of a zip's members; genuine data stay far below."""
+TEXT_RATIO, FREE = 300, 2**26
+"""Maximum compression ratio of gzipped text, which stays below 100, once it has so many bytes unpacked."""
 GZIP = b"\x1f\x8b"
 """The first bytes of a gzipped file."""
-UNREADABLE = (zlib.error, ValueError, EOFError, OSError, RuntimeError, SyntaxError, MemoryError)
+UNREADABLE = (
+    zlib.error, ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, OSError, RuntimeError,
+    SyntaxError, TypeError, ValueError,
+)  # fmt: skip
 """What damaged archives and arrays raise, in addition to their own errors."""
 
 
@@ -52,6 +60,7 @@ def tar_members(
     """Names and contents of the wanted files of a tar archive (plain, gz, bz2 or xz)."""
     total = 0
     try:
+        check_regular(path, LARGEST_PACKED)
         with tarfile.open(path, tarinfo=_Member) as archive:
             for member in archive:
                 _check_name(path, member.name)
@@ -75,9 +84,12 @@ def tar_members(
 def unzipped(path: Path, largest: int = LARGEST) -> bytes:
     """The bytes of a file, unpacked if it is gzipped, which its first bytes tell, not its name."""
     try:
+        check_regular(path, largest)
         with path.open("rb") as file:
             packed = file.read(len(GZIP)) == GZIP
             file.seek(0)
+            if packed:
+                largest = min(largest, max(FREE, TEXT_RATIO * path.stat().st_size))
             content = gzip.GzipFile(fileobj=file).read(largest + 1) if packed else file.read(largest + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise PerdureError(f"'{path}' is a gzip file that is cut off or damaged ({error}).") from None
@@ -91,6 +103,7 @@ def unzipped(path: Path, largest: int = LARGEST) -> bytes:
 def npz(path: Path, needed: tuple[str, ...] = (), largest: int = LARGEST) -> dict[str, Array]:
     """The arrays of an npz file, never unpickled; it must contain those in `needed`."""
     try:
+        check_regular(path, LARGEST_PACKED)
         with zipfile.ZipFile(path) as archive:
             _check_zip(path, archive, largest)
         with np.load(path, allow_pickle=False) as file, warnings.catch_warnings():
@@ -114,8 +127,7 @@ def npz(path: Path, needed: tuple[str, ...] = (), largest: int = LARGEST) -> dic
 def npy(path: Path, largest: int = LARGEST) -> Array:
     """The array of an npy file, never unpickled."""
     try:
-        if path.stat().st_size > largest:
-            raise PerdureError(f"'{path}' is larger than {largest} bytes; this is not allowed.")
+        check_regular(path, largest)
         with path.open("rb") as file, warnings.catch_warnings():
             warnings.simplefilter("error")
             array: Array = np.lib.format.read_array(file, allow_pickle=False)
@@ -128,13 +140,24 @@ def _reason(error: BaseException) -> str:
     """The message of an error, on one line."""
     if "pickle" in str(error) or "Object arrays" in str(error):
         return "it holds Python objects, which are never unpickled; save numbers or strings"
-    return " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
+    if isinstance(error, zipfile.BadZipFile):
+        return "it is no zip archive, or a damaged one; write it with np.savez"
+    if isinstance(error, (TypeError, OverflowError, SyntaxError)) or "malformed node" in str(error):
+        return "the header of an array is not one that numpy writes; save it again with numpy"
+    told = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return " ".join(told.split())[:200].rstrip(".") or type(error).__name__
 
 
 def _check_zip(path: Path, archive: zipfile.ZipFile, largest: int) -> None:
     total = 0
+    seen: set[str] = set()
     for member in archive.infolist():
         _check_name(path, member.filename)
+        if member.filename in seen:
+            raise PerdureError(
+                f"'{path}' holds '{member.filename}' twice; write the file again with np.savez."
+            )
+        seen.add(member.filename)
         total += member.file_size
         if total > largest or member.file_size > RATIO * max(member.compress_size, 4096):
             raise PerdureError(

@@ -14,7 +14,10 @@ import numpy as np
 
 from perdure.benchmarks.sources.folder import cache_folder
 from perdure.benchmarks.task import Array
+from perdure.files import check_regular, write
 
+LARGEST = 2**38
+"""Size in bytes of the largest file that is read."""
 DIGEST = 32
 """Size in bytes of the digest that precedes the arrays in a cache file."""
 
@@ -32,8 +35,6 @@ def kept(name: str, recipe: Mapping[str, Any], make: Callable[[], NamedArrays]) 
     if found is not None:
         return found
     arrays = make()
-    from perdure.files import write  # needs torch, which takes a second to load
-
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
     content = buffer.getvalue()
@@ -54,6 +55,7 @@ def built(name: str) -> list[Path]:
 
 def _read(path: Path) -> NamedArrays | None:
     try:
+        check_regular(path, LARGEST)
         content = path.read_bytes()
         if hashlib.sha256(content[DIGEST:]).digest() != content[:DIGEST]:
             return None
@@ -64,6 +66,7 @@ def _read(path: Path) -> NamedArrays | None:
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file."""
+    """SHA-256 of a regular file; others, which may never end, raise OSError."""
+    check_regular(path, LARGEST)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

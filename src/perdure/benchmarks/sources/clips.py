@@ -15,10 +15,11 @@ from typing import Literal
 
 import numpy as np
 
-from perdure.benchmarks.sources.archives import npz, tar_members
+from perdure.benchmarks.sources.archives import LARGEST, npz, tar_members
 from perdure.benchmarks.sources.tfrecord import FEATURES, Clip, read_clips
 from perdure.benchmarks.task import Array, Watch, quiet
 from perdure.errors import PerdureError
+from perdure.files import read
 
 Form = Literal["packed", "tfrecord"]
 """How clips are stored."""
@@ -95,7 +96,7 @@ def _clips(form: Form, path: Path, parts: Sequence[str]) -> Iterator[Clip]:
             yield from read_clips(content, f"{path}:{name}")
     else:
         try:
-            content = path.read_bytes()
+            content = read(path, LARGEST)
         except OSError as error:
             raise PerdureError(f"'{path}' cannot be read ({error.strerror}).") from None
         yield from read_clips(content, str(path))

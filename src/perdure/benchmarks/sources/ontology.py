@@ -16,8 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perdure.errors import PerdureError
+from perdure.errors import PerdureError, shortened
+from perdure.files import read
 
+LARGEST = 2**28
+"""Size in bytes of the largest of the three files; the official ones have less than a megabyte."""
 QUALITY = 70.0
 """Percentage of a class's labels that must be right."""
 LABEL_COLUMNS = ("index", "mid", "display_name")
@@ -71,22 +74,26 @@ def read_ontology(path: Path) -> list[dict[str, Any]]:
 def read_labels(path: Path) -> dict[str, int]:
     """The number of each class that is used as a label, by the class's key."""
     numbers: dict[str, int] = {}
+    taken: set[int] = set()
     for line, row in _rows(path, ","):
         if line == 1:
             if tuple(row) != LABEL_COLUMNS:
                 raise PerdureError(
-                    f"'{path}' must start with the columns {','.join(LABEL_COLUMNS)}, not {','.join(row)}."
+                    f"'{path}' must start with the columns {','.join(LABEL_COLUMNS)}, not "
+                    f"{shortened(','.join(row))}."
                 )
             continue
         if len(row) != len(LABEL_COLUMNS) or not _is_number(row[0]):
             raise PerdureError(
-                f"'{path}', line {line}: expected a number, a key and a name, but found {','.join(row)!r}."
+                f"'{path}', line {line}: expected a number, a key and a name, but found "
+                f"{shortened(','.join(row))!r}."
             )
-        if row[1] in numbers or int(row[0]) in numbers.values():
+        if row[1] in numbers or int(row[0]) in taken:
             raise PerdureError(
-                f"'{path}', line {line}: the class {row[1]} or the number {row[0]} appears twice."
+                f"'{path}', line {line}: the class {shortened(row[1])} or the number {row[0]} appears twice."
             )
         numbers[row[1]] = int(row[0])
+        taken.add(int(row[0]))
     if not numbers:
         raise PerdureError(f"'{path}' lists no classes.")
     return numbers
@@ -99,15 +106,15 @@ def read_quality(path: Path) -> dict[str, float]:
         if len(row) < 2:
             raise PerdureError(
                 f"'{path}', line {line}: expected a name, a tab and a quality such as 80%, but found "
-                f"{row[0]!r}."
+                f"{shortened(row[0])!r}."
             )
         if row[1] == "-":
             continue
         digits = row[1].removesuffix("%")
         if not row[1].endswith("%") or not _is_number(digits) or int(digits) > 100:
             raise PerdureError(
-                f"'{path}', line {line}: the quality of '{row[0]}' must be a percentage such as 80%, or -, "
-                f"but is {row[1]!r}."
+                f"'{path}', line {line}: the quality of '{shortened(row[0])}' must be a percentage such as "
+                f"80%, or -, but is {shortened(row[1])!r}."
             )
         quality[row[0]] = float(digits)
     if not quality:
@@ -134,7 +141,7 @@ def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 def _text(path: Path) -> str:
     """A file's text without a byte-order mark."""
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return read(path, LARGEST).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise PerdureError(f"'{path}' is not UTF-8 text (byte {error.start}); download it again.") from None
     except OSError as error:

@@ -13,9 +13,10 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from perdure.benchmarks.sources.archives import tar_members
+from perdure.benchmarks.sources.archives import LARGEST, tar_members
 from perdure.benchmarks.sources.cache import digest
-from perdure.errors import PerdureError
+from perdure.errors import PerdureError, shortened
+from perdure.files import read
 
 TAGS = (
     "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN",
@@ -30,9 +31,9 @@ COLUMNS = 10
 """Columns of CoNLL-U: ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC."""
 
 _CLASS = {tag: place for place, tag in enumerate(TAGS)}
-_WORD = re.compile(r"[1-9][0-9]*")
-_RANGE = re.compile(r"([1-9][0-9]*)-([1-9][0-9]*)")
-_EMPTY = re.compile(r"(0|[1-9][0-9]*)\.[1-9][0-9]*")
+_WORD = re.compile(r"[1-9][0-9]{,8}")
+_RANGE = re.compile(r"([1-9][0-9]{,8})-([1-9][0-9]{,8})")
+_EMPTY = re.compile(r"(0|[1-9][0-9]{,8})\.[1-9][0-9]{,8}")
 _NAMED = re.compile(r"(?P<name>.+?)(-ud)?-(?P<split>train|dev|test)")
 
 
@@ -117,7 +118,9 @@ def _conllu_line(line: str, sentence: Sentence) -> None:
         if int(span[1]) != expected or int(span[2]) < expected:
             raise _Fault(f"the multi-word token {number} must begin at the next word, {expected}")
     elif not _EMPTY.fullmatch(number):
-        raise _Fault(f"'{number}' is not an ID; words are 1, 2, ..., multi-word tokens 3-4, empty nodes 5.1")
+        raise _Fault(
+            f"'{shortened(number)}' is not an ID; words are 1, 2, ..., multi-word tokens 3-4, empty nodes 5.1"
+        )
 
 
 def _tagged_line(line: str, sentence: Sentence) -> None:
@@ -131,7 +134,7 @@ def _add(sentence: Sentence, form: str, tag: str) -> None:
     if not form.strip():
         raise _Fault("the word is empty")
     if tag not in _CLASS:
-        raise _Fault(f"'{tag}' is not a universal tag; the tags are {', '.join(TAGS)}")
+        raise _Fault(f"'{shortened(tag)}' is not a universal tag; the tags are {', '.join(TAGS)}")
     sentence.words.append(sys.intern(form))  # words recur; each is stored once
     sentence.tags.append(_CLASS[tag])
 
@@ -198,6 +201,6 @@ def _members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, b
         name = file.relative_to(path.parent).as_posix()
         if file.is_file() and wanted(name):
             try:
-                yield name, file.read_bytes()
+                yield name, read(file, LARGEST)
             except OSError as error:
                 raise PerdureError(f"'{file}' cannot be read ({error.strerror or error}).") from None

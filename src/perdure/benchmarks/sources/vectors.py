@@ -64,7 +64,7 @@ def read_text(path: Path, wanted: Collection[str] | None = None) -> WordVectors:
     declared, size, count = None, None, 0
     for number, line in enumerate(_lines(path), 1):
         word, *fields = re.split(f"[{RAW_SPACES}]", line.rstrip(RAW_SPACES))
-        if number == 1 and len(fields) == 1 and word.isdecimal() and fields[0].isdecimal():
+        if number == 1 and len(fields) == 1 and _is_count(word) and _is_count(fields[0]):
             declared, size = int(word), int(fields[0])
             continue
         size, count = len(fields) if size is None else size, count + 1
@@ -84,6 +84,10 @@ def read_text(path: Path, wanted: Collection[str] | None = None) -> WordVectors:
     if not count:
         raise PerdureError(f"'{path}' has no vectors; each line must be a word and its numbers.")
     return WordVectors(list(words), np.stack(rows) if rows else np.zeros((0, size or 0), np.float32))
+
+
+def _is_count(text: str) -> bool:
+    return text.isdecimal() and len(text) < 12
 
 
 def _numbers(fields: list[str], path: Path, number: int) -> Array:

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, Self
 
+import torch
 from torch import Tensor
 
 from perdure.errors import PerdureError
@@ -38,13 +39,15 @@ class BodyInput(NamedTuple):
     """How these rows group into sequences."""
     task_vectors: Mapping[str, TaskVector]
     """What the task adds at each entry point; empty if the network does not know the task."""
+    noise: torch.Generator | None = None
+    """What drops units at random; None: nothing is dropped."""
 
 
 class Architecture(Piece):
     """The choices that describe a network: a kind of body, and what all networks have in common."""
 
-    heads: Literal["multi", "single"] = "multi"
-    """One output head per task, or one for all."""
+    heads: Literal["multi", "single", "growing"] = "multi"
+    """One output head per task, one for all, or one to which each task adds its own classes."""
     task_identity: bool = False
     """Provide the task as a one-hot input at every step."""
     initialisation: Literal["original", "torch"] = "original"
@@ -56,9 +59,19 @@ class Architecture(Piece):
         return InitialisationRule(self.initialisation)
 
     @property
+    def drops(self) -> bool:
+        """Whether units are dropped at random in training."""
+        return False
+
+    @property
     def layers(self) -> int:
         """Number of recurrent layers; 0 for bodies without states."""
         return 0
+
+    @property
+    def numbers_per_unit(self) -> int:
+        """How many numbers the state of a recurrent layer has for each unit."""
+        return 1
 
     @abstractmethod
     def plan(self, inputs: int) -> BodyPlan:
@@ -90,3 +103,11 @@ class Architecture(Piece):
     def from_states(self, weights: Weights, states: Sequence[Tensor]) -> Tensor:
         """Features [M, H] from states of the last recurrent layer, [M, H] for each direction."""
         raise PerdureError(f"A {self.name} body has no recurrent states to read out.")
+
+
+def dropped(rows: Tensor, fraction: float, noise: torch.Generator | None) -> Tensor:
+    """Rows with a random fraction of entries set to 0 and the others scaled up; unchanged without noise."""
+    if noise is None or fraction == 0:
+        return rows
+    kept = torch.rand(rows.shape, generator=noise, dtype=torch.float32) >= fraction
+    return rows * kept.to(rows.device, rows.dtype) / (1 - fraction)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from perdure.networks.bodies.body import Architecture, BodyInput, BodyPlan
-from perdure.networks.cells.cell import CellChoice, LayerInput
+from perdure.networks.bodies.body import Architecture, BodyInput, BodyPlan, dropped
+from perdure.networks.cells.cell import CellChoice, LayerInput, side_by_side
 from perdure.networks.layout import Axis, InitialisationRule, Layout, Weight, Weights
 from perdure.networks.packing import Packing, uniform
 from perdure.networks.tape import LayerStates, Tape, TaskVector, affine
-from perdure.options import Sizes, SomeSizes
+from perdure.options import Fraction, Sizes, SomeSizes
 
 
 class Recurrent(Architecture):
     """Recurrent layers of one kind of cell, with dense tanh layers before and after them."""
+
+    later: ClassVar[tuple[str, ...]] = ("zero_forward", "norm", "dropout", "input_norm")
 
     cell: CellChoice
     """Kind of recurrent cell; perdure list pieces shows them."""
@@ -31,6 +34,27 @@ class Recurrent(Architecture):
     """Units of dense tanh layers between the recurrent layers and the heads."""
     orthogonal: bool = False
     """Initialise hidden-to-hidden matrices orthogonally (each gate's block separately)."""
+    zero_forward: bool = False
+    """Zero the forward half of a bidirectional network, as a slip of the original does (PoS tagging)."""
+
+    norm: Literal["none", "layer"] = "none"
+    """layer: what each dense and recurrent layer passes on has mean 0 and variance 1 over its units."""
+    dropout: Fraction = 0.0
+    """Fraction of the units of each dense and recurrent layer that are dropped at random in training."""
+
+    input_norm: bool = False
+    """Whether the features of each step are brought to mean 0 and variance 1 first."""
+
+    @property
+    def drops(self) -> bool:
+        """Whether units are dropped at random in training."""
+        return self.dropout > 0
+
+    def passed(self, rows: Tensor, noise: torch.Generator | None) -> Tensor:
+        """What a layer passes on [S, H]: normalised, and in training with some units dropped."""
+        if self.norm == "layer":
+            rows = functional.layer_norm(rows, rows.shape[1:])
+        return dropped(rows, self.dropout, noise)
 
     @property
     def rule(self) -> InitialisationRule:
@@ -41,6 +65,11 @@ class Recurrent(Architecture):
     def layers(self) -> int:
         """Number of recurrent layers."""
         return len(self.hidden)
+
+    @property
+    def numbers_per_unit(self) -> int:
+        """How many numbers the state has for each unit."""
+        return self.cell.numbers_per_unit
 
     @property
     def directions(self) -> tuple[str, ...]:
@@ -76,17 +105,19 @@ class Recurrent(Architecture):
     def features(self, weights: Weights, given: BodyInput, tape: Tape | None) -> Tensor:
         """The heads' inputs, at the required rows; the last readout is not computed elsewhere."""
         rows = given.rows
+        if self.input_norm:
+            rows = functional.layer_norm(rows, rows.shape[1:])
         for index in range(len(self.input_layers)):
             added = given.task_vectors.get(f"input_layers.{index}")
             rows = _dense_tanh(weights, f"input_layers.{index}", rows, given.packing, tape, added)
+            rows = self.passed(rows, given.noise)
         for layer in range(self.layers):
             last = layer == self.layers - 1
             rows = self._recurrent(
                 weights, layer, rows, given, asked=given.asked if last else None, tape=tape
             )
-        return self._output_layers(
-            weights, rows, given.packing if given.asked is None else given.answers, tape
-        )
+        packing = given.packing if given.asked is None else given.answers
+        return self._output_layers(weights, rows, packing, tape, given.noise)
 
     def _recurrent(
         self,
@@ -104,31 +135,44 @@ class Recurrent(Architecture):
             given.task_vectors.get(prefix.rstrip(".")) if layer == 0 else None for prefix in prefixes
         )
         states = self.cell.run(weights, prefixes, LayerInput(rows, given.packing, vectors, tape))
+        if self.zero_forward and self.bidirectional:
+            forward, backward = states.chunk(2, dim=1)
+            states = side_by_side([forward * 0, backward])  # a factor, so that gradients are not missing
         hidden = states
         if isinstance(asked, slice):
-            states = [each[asked] for each in states]
+            states = states[asked]
         elif asked is not None:
-            states = [each.index_select(0, asked) for each in states]
+            states = states.index_select(0, asked)
         outputs = self._read(weights, layer, states, given.packing if asked is None else given.answers, tape)
         if tape is not None:
             passed = None if self.cell.passes_states else outputs
-            tape.layers.append(LayerStates(_side_by_side(hidden), passed))
-        return outputs
+            tape.layers.append(LayerStates(hidden, passed))
+        return self.passed(outputs, given.noise)
 
     def _read(
-        self, weights: Weights, layer: int, states: Sequence[Tensor], packing: Packing, tape: Tape | None
+        self, weights: Weights, layer: int, states: Tensor, packing: Packing, tape: Tape | None
     ) -> Tensor:
-        """A recurrent layer's output from its states, [M, H] for each direction."""
-        return _side_by_side(
+        """A recurrent layer's output from its states [M, D H] of all directions side by side."""
+        if self.cell.passes_states:
+            return states
+        parts = states.split(self.numbers_per_unit * self.hidden[layer], dim=1)
+        return side_by_side(
             [
                 self.cell.output(weights, prefix, each, packing, tape)
-                for prefix, each in zip(self.prefixes(layer), states, strict=True)
+                for prefix, each in zip(self.prefixes(layer), parts, strict=True)
             ]
         )
 
-    def _output_layers(self, weights: Weights, rows: Tensor, packing: Packing, tape: Tape | None) -> Tensor:
+    def _output_layers(
+        self,
+        weights: Weights,
+        rows: Tensor,
+        packing: Packing,
+        tape: Tape | None,
+        noise: torch.Generator | None,
+    ) -> Tensor:
         for index in range(len(self.output_layers)):
-            rows = _dense_tanh(weights, f"output_layers.{index}", rows, packing, tape)
+            rows = self.passed(_dense_tanh(weights, f"output_layers.{index}", rows, packing, tape), noise)
         return rows
 
     def from_states(self, weights: Weights, states: Sequence[Tensor]) -> Tensor:
@@ -137,8 +181,8 @@ class Recurrent(Architecture):
         See SM "Determining task-relevant intrinsic dimensionality".
         """
         packing = uniform(len(states[0]), 1)
-        rows = self._read(weights, self.layers - 1, states, packing, None)
-        return self._output_layers(weights, rows, packing, None)
+        rows = self._read(weights, self.layers - 1, side_by_side(states), packing, None)
+        return self._output_layers(weights, self.passed(rows, None), packing, None, None)
 
     def narrowed(self, kept: Mapping[str, int]) -> Self:
         """The sub-network with the numbers of units in `kept` for each layer."""
@@ -189,7 +233,3 @@ def _dense_tanh(
     added: TaskVector | None = None,
 ) -> Tensor:
     return affine(weights, (f"{name}.weight", f"{name}.bias"), rows, packing, tape, added).tanh()
-
-
-def _side_by_side(parts: Sequence[Tensor]) -> Tensor:
-    return parts[0] if len(parts) == 1 else torch.cat(list(parts), dim=1)

@@ -17,14 +17,58 @@ from torch.autograd.function import once_differentiable
 from perdure.networks.cells.cell import Cell, LayerInput
 from perdure.networks.cells.recurrence import backwards
 from perdure.networks.layout import Axis, InitialisationRule, Start, Weight, Weights
-from perdure.networks.native.sweeps import Saved, sweeps_for
+from perdure.networks.native.library import ADDRESS, SIZE, WAY, function
+from perdure.networks.native.sweeps import CompiledSweeps, Saved, ran, require, sweeps_for
 from perdure.networks.packing import Packing, Sweep
 from perdure.networks.tape import Tape, affine, copied_to_rows
+
+
+class NativeDiagonal(CompiledSweeps):
+    """h_t = a_t h_{t-1} + given_t, unit by unit, with `weight` a [H], or [S, H] with one per row."""
+
+    prefix = "diagonal"
+    numbers: ClassVar[int] = 1
+    """Columns of each unit."""
+    signatures = (
+        (*WAY, ADDRESS, ADDRESS, SIZE, ADDRESS),
+        (*WAY, ADDRESS, ADDRESS, SIZE, ADDRESS),
+    )
+
+    def forward(
+        self, projection: Tensor, bias: Tensor | None, weight: Tensor, sweep: Sweep, *, spare: bool = False
+    ) -> Saved:
+        """Sweep; see `Sweeps`."""
+        del bias
+        way, width = sweep.way, weight.shape[-1]
+        given, factor = require(projection, weight, way.rows, width), self._factor(weight, way.rows)
+        states = given if spare else torch.empty_like(given)
+        addresses = given.data_ptr(), factor.data_ptr(), width * (weight.ndim - 1), states.data_ptr()
+        ran(self.forwards(*way.addresses, width // self.numbers, *addresses))
+        return (states,)
+
+    def backward(self, grad: Tensor, saved: Saved, weight: Tensor, sweep: Sweep) -> tuple[Tensor, Tensor]:
+        """delta_t = dL/dh_t + a_{t+1} delta_{t+1}; the gradient of a_t is delta_t h_{t-1}."""
+        del saved
+        way, width = sweep.way, weight.shape[-1]
+        to_h, factor = require(grad, weight, way.rows, width), self._factor(weight, way.rows)
+        delta = torch.empty_like(to_h)
+        addresses = to_h.data_ptr(), factor.data_ptr(), width * (weight.ndim - 1), delta.data_ptr()
+        ran(self.backwards(*way.addresses, width // self.numbers, *addresses))
+        return delta, delta
+
+    @staticmethod
+    def _factor(weight: Tensor, rows: int) -> Tensor:
+        return require(weight, weight, *([rows] if weight.ndim == 2 else []), weight.shape[-1])
+
+
+FARTHEST = 60.0
+"""Decays are bounded here, where neither a nor 1 - a is 0 in single precision."""
 
 
 class Diagonal(Cell):
     """Leaky memories h_t = a h_{t-1} + sqrt(1 - a^2) (W_ih x_t + b_ih); y_t = tanh(W_ho h_t + b_ho)."""
 
+    native: ClassVar[type[CompiledSweeps] | None] = NativeDiagonal
     passes_states: ClassVar[bool] = False
     continues: ClassVar[bool] = True
 
@@ -52,16 +96,17 @@ class Diagonal(Cell):
         if given.tape is not None:
             rows = len(given.rows)
             decay = copied_to_rows(weights, prefix + "decay_hh", rows, given.packing, given.tape)
-        kept = self.kept(decay)
-        entering = projected * torch.sqrt(1 - kept.square())
+        kept, lost = self.kept(decay), self.kept(decay, lost=True)
+        entering = projected * torch.sqrt(lost * (1 + kept))  # 1 - a^2, positive even where a rounds to 1
         if given.tape is not None:
             given.tape.projections[prefix] = entering.detach()
         states: Tensor = LinearRecurrence.apply(given.packing, direction == 1, entering, kept)
         return states
 
-    def kept(self, decay: Tensor) -> Tensor:
-        """A, the factor by which a state is retained from step to step."""
-        return torch.sigmoid(decay + math.log(self.memory / (1 - self.memory)))
+    def kept(self, decay: Tensor, *, lost: bool = False) -> Tensor:
+        """The factor a by which a state is retained from step to step; or 1 - a, what is `lost` of it."""
+        logit = (decay + math.log(self.memory / (1 - self.memory))).clamp(-FARTHEST, FARTHEST)
+        return torch.sigmoid(-logit if lost else logit)
 
     def output(
         self, weights: Weights, prefix: str, states: Tensor, packing: Packing, tape: Tape | None
@@ -113,7 +158,7 @@ class LinearRecurrence(torch.autograd.Function):
     def forward(ctx: Any, packing: Packing, reverse: bool, entering: Tensor, kept: Tensor) -> Tensor:
         """States h [S, H]."""
         sweep = packing.backward if reverse else packing.forward
-        (states,) = (sweeps_for(Diagonal.name, kept) or PythonSweeps).forward(entering, None, kept, sweep)
+        (states,) = (sweeps_for(Diagonal, kept) or PythonSweeps).forward(entering, None, kept, sweep)
         ctx.save_for_backward(states, kept)
         ctx.packing, ctx.reverse = packing, reverse
         return states
@@ -125,9 +170,21 @@ class LinearRecurrence(torch.autograd.Function):
         states, kept = ctx.saved_tensors
         packing: Packing = ctx.packing
         sweep = packing.backward if ctx.reverse else packing.forward
-        deltas, _ = (sweeps_for(Diagonal.name, kept) or PythonSweeps).backward(grad, (states,), kept, sweep)
+        deltas, _ = (sweeps_for(Diagonal, kept) or PythonSweeps).backward(grad, (states,), kept, sweep)
         grad_kept = None
         if ctx.needs_input_grad[3]:
-            grad_kept = deltas * packing.before(states, backward=ctx.reverse)
+            grad_kept = products(deltas, states, packing, reverse=ctx.reverse)
             grad_kept = grad_kept if kept.ndim == 2 else grad_kept.sum(0)
         return None, None, deltas, grad_kept
+
+
+def products(deltas: Tensor, states: Tensor, packing: Packing, *, reverse: bool) -> Tensor:
+    """delta_t h_{t-1} of each row [S, H], in one pass where the library runs."""
+    run = function("diagonal_products", deltas, (*WAY, ADDRESS, ADDRESS, ADDRESS))
+    if run is None:
+        return deltas * packing.before(states, backward=reverse)
+    way, units = (packing.backward if reverse else packing.forward).way, deltas.shape[1]
+    left, right = (require(each, deltas, way.rows, units) for each in (deltas, states))
+    found = torch.empty_like(left)
+    ran(run(*way.addresses, units, left.data_ptr(), right.data_ptr(), found.data_ptr()))
+    return found

@@ -5,19 +5,54 @@ from __future__ import annotations
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from perdure.networks.cells.matrix_cell import MatrixCell
 from perdure.networks.cells.recurrence import backwards, recur
 from perdure.networks.layout import Axis, InitialisationRule, Weight, Weights
-from perdure.networks.native.sweeps import Saved
+from perdure.networks.native.library import ADDRESS, WAY
+from perdure.networks.native.sweeps import CompiledSweeps, Saved, ran, require
 from perdure.networks.packing import Packing, Sweep
 from perdure.networks.tape import Tape, affine
+
+
+class NativeElman(CompiledSweeps):
+    """h_t = tanh(W_ih x_t + b_ih + W_hh h_{t-1} + b_hh)."""
+
+    prefix = "elman"
+    signatures = (
+        (*WAY, *[ADDRESS] * 3),
+        (*WAY, *[ADDRESS] * 4),
+    )
+
+    def forward(
+        self, projection: Tensor, bias: Tensor | None, weight: Tensor, sweep: Sweep, *, spare: bool = False
+    ) -> Saved:
+        """Sweep; see `Sweeps`."""
+        del bias
+        way, units = sweep.way, weight.shape[1]
+        given = require(projection, weight, way.rows, units)
+        factor = require(weight, weight, units, units)
+        states = given if spare else torch.empty_like(given)
+        ran(self.forwards(*way.addresses, units, given.data_ptr(), factor.data_ptr(), states.data_ptr()))
+        return (states,)
+
+    def backward(self, grad: Tensor, saved: Saved, weight: Tensor, sweep: Sweep) -> tuple[Tensor, Tensor]:
+        """delta_t = (dL/dh_t + W_hh^T delta_{t+1}) * (1 - h_t^2)."""
+        way, units = sweep.way, weight.shape[1]
+        to_h, states = (require(rows, weight, way.rows, units) for rows in (grad, saved[0]))
+        factor = require(weight, weight, units, units)
+        delta = torch.empty_like(states)
+        addresses = (tensor.data_ptr() for tensor in (to_h, factor, states, delta))
+        ran(self.backwards(*way.addresses, units, *addresses))
+        return delta, delta
 
 
 class Elman(MatrixCell):
     """h_t = tanh(W_ih x_t + b_ih + W_hh h_{t-1} + b_hh), y_t = tanh(W_ho h_t + b_ho)."""
 
+    native: ClassVar[type[CompiledSweeps] | None] = NativeElman
+    torch_layer: ClassVar[type[nn.RNNBase] | None] = nn.RNN
     passes_states: ClassVar[bool] = False
     continues: ClassVar[bool] = True
 

@@ -26,8 +26,8 @@ def fused(
     weights: Weights,
     prefixes: tuple[str, ...],
     given: LayerInput,
-) -> list[Tensor]:
-    """States [S, H] of each direction by torch.lstm or torch.gru."""
+) -> Tensor:
+    """States [S, D H] of all directions by torch.lstm or torch.gru."""
     flat: list[Tensor] = []
     for prefix in prefixes:
         weight_ih, weight_hh, bias_ih, bias_hh = (
@@ -39,4 +39,4 @@ def fused(
     steps = given.rows.view(packing.steps, packing.batch, -1)
     start = (zero, zero) if kernel is torch.lstm else zero
     states: Tensor = kernel(steps, start, flat, True, 1, 0.0, torch.is_grad_enabled(), count == 2, False)[0]
-    return list(states.flatten(0, 1).split(units, dim=1))
+    return states.flatten(0, 1)

@@ -5,24 +5,65 @@ from __future__ import annotations
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from perdure.networks.cells.cell import LayerInput
 from perdure.networks.cells.fused import fused, fusible
 from perdure.networks.cells.matrix_cell import MatrixCell
 from perdure.networks.cells.recurrence import backwards, first, recur
 from perdure.networks.layout import Weights
-from perdure.networks.native.sweeps import Saved
+from perdure.networks.native.library import ADDRESS, SIZE, WAY
+from perdure.networks.native.sweeps import CompiledSweeps, Saved, ran, require
 from perdure.networks.packing import Sweep
+
+
+class NativeGRU(CompiledSweeps):
+    """Gates r, z, n; n = tanh(x_n + r (W_hn h + b_hn)); h_t = (1 - z) n + z h_{t-1}."""
+
+    prefix = "gru"
+    signatures = (
+        (*WAY, ADDRESS, ADDRESS, SIZE, *[ADDRESS] * 4),
+        (*WAY, *[ADDRESS] * 7),
+    )
+
+    def forward(
+        self, projection: Tensor, bias: Tensor | None, weight: Tensor, sweep: Sweep, *, spare: bool = False
+    ) -> Saved:
+        """Sweep; see `Sweeps`. The bias is [3 H], or [S, 3 H] with one per row."""
+        assert bias is not None
+        way, units = sweep.way, weight.shape[1]
+        given = require(projection, weight, way.rows, 3 * units)
+        each = bias.ndim == 2
+        extra = require(bias, weight, *([way.rows] if each else []), 3 * units)
+        factor = require(weight, weight, 3 * units, units)
+        gates = given if spare else torch.empty_like(given)
+        states, inner = (given.new_empty(way.rows, units) for _ in range(2))
+        addresses = (tensor.data_ptr() for tensor in (factor, states, gates, inner))
+        stride = 3 * units if each else 0
+        ran(self.forwards(*way.addresses, units, given.data_ptr(), extra.data_ptr(), stride, *addresses))
+        return states, gates, inner
+
+    def backward(self, grad: Tensor, saved: Saved, weight: Tensor, sweep: Sweep) -> tuple[Tensor, Tensor]:
+        """Back through h_t = (1 - z) n + z h_{t-1}; only the candidate's two deltas differ."""
+        way, units = sweep.way, weight.shape[1]
+        gates = require(saved[1], weight, way.rows, 3 * units)
+        to_h, states, inner = (require(rows, weight, way.rows, units) for rows in (grad, saved[0], saved[2]))
+        factor = require(weight, weight, 3 * units, units)
+        of_input, of_hidden = torch.empty_like(gates), torch.empty_like(gates)
+        tensors = (to_h, factor, states, gates, inner, of_input, of_hidden)
+        ran(self.backwards(*way.addresses, units, *(tensor.data_ptr() for tensor in tensors)))
+        return of_input, of_hidden
 
 
 class GRU(MatrixCell):
     """Gates r, z, n; n = tanh(x_n + r (W_hn h + b_hn)); h_t = (1 - z) n + z h_{t-1}."""
 
+    native: ClassVar[type[CompiledSweeps] | None] = NativeGRU
+    torch_layer: ClassVar[type[nn.RNNBase] | None] = nn.GRU
     gates: ClassVar[int] = 3
     hidden_bias: ClassVar[bool] = True
 
-    def run(self, weights: Weights, prefixes: tuple[str, ...], given: LayerInput) -> list[Tensor]:
+    def run(self, weights: Weights, prefixes: tuple[str, ...], given: LayerInput) -> Tensor:
         """By torch's fused kernel if all sequences are equally long; otherwise by our sweeps."""
         if not fusible(given):
             return super().run(weights, prefixes, given)

@@ -5,20 +5,60 @@ from __future__ import annotations
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from perdure.networks.cells.cell import LayerInput
 from perdure.networks.cells.fused import fused, fusible
 from perdure.networks.cells.matrix_cell import MatrixCell
 from perdure.networks.cells.recurrence import backwards, first, recur
 from perdure.networks.layout import Weights
-from perdure.networks.native.sweeps import Saved
+from perdure.networks.native.library import ADDRESS, WAY
+from perdure.networks.native.sweeps import CompiledSweeps, Saved, ran, require
 from perdure.networks.packing import Sweep
+
+
+class NativeLSTM(CompiledSweeps):
+    """Gates i, f, g, o; c_t = f c_{t-1} + i g; h_t = o tanh(c_t)."""
+
+    prefix = "lstm"
+    signatures = (
+        (*WAY, *[ADDRESS] * 6),
+        (*WAY, *[ADDRESS] * 6),
+    )
+
+    def forward(
+        self, projection: Tensor, bias: Tensor | None, weight: Tensor, sweep: Sweep, *, spare: bool = False
+    ) -> Saved:
+        """Sweep; see `Sweeps`."""
+        del bias
+        way, units = sweep.way, weight.shape[1]
+        given = require(projection, weight, way.rows, 4 * units)
+        factor = require(weight, weight, 4 * units, units)
+        gates = given if spare else torch.empty_like(given)
+        states, memory, squashed = (given.new_empty(way.rows, units) for _ in range(3))
+        addresses = (tensor.data_ptr() for tensor in (given, factor, states, gates, memory, squashed))
+        ran(self.forwards(*way.addresses, units, *addresses))
+        return states, gates, memory, squashed
+
+    def backward(self, grad: Tensor, saved: Saved, weight: Tensor, sweep: Sweep) -> tuple[Tensor, Tensor]:
+        """Back through h_t = o tanh(c_t) and c_t = f c_{t-1} + i g."""
+        way, units = sweep.way, weight.shape[1]
+        gates = require(saved[1], weight, way.rows, 4 * units)
+        to_h, memory, squashed = (
+            require(rows, weight, way.rows, units) for rows in (grad, saved[2], saved[3])
+        )
+        factor = require(weight, weight, 4 * units, units)
+        delta = torch.empty_like(gates)
+        addresses = (tensor.data_ptr() for tensor in (to_h, factor, gates, memory, squashed, delta))
+        ran(self.backwards(*way.addresses, units, *addresses))
+        return delta, delta
 
 
 class LSTM(MatrixCell):
     """Gates i, f, g, o; c_t = f c_{t-1} + i g; h_t = o tanh(c_t)."""
 
+    native: ClassVar[type[CompiledSweeps] | None] = NativeLSTM
+    torch_layer: ClassVar[type[nn.RNNBase] | None] = nn.LSTM
     gates: ClassVar[int] = 4
 
     forget_offset: float = 0.0
@@ -36,7 +76,7 @@ class LSTM(MatrixCell):
         offset[units : 2 * units] = self.forget_offset
         return bias + offset
 
-    def run(self, weights: Weights, prefixes: tuple[str, ...], given: LayerInput) -> list[Tensor]:
+    def run(self, weights: Weights, prefixes: tuple[str, ...], given: LayerInput) -> Tensor:
         """By torch's fused kernel if all sequences are equally long; otherwise by our sweeps."""
         if not fusible(given):
             return super().run(weights, prefixes, given)

@@ -19,9 +19,9 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from perdure.networks.cells.cell import Cell, LayerInput
+from perdure.networks.cells.layer import PARTS, Layer
 from perdure.networks.layout import Axis, InitialisationRule, Weight, Weights
-from perdure.networks.native.library import available
-from perdure.networks.native.products import gradient, linear, linear_back, recurrent_gradient
+from perdure.networks.native.products import recurrent_gradient
 from perdure.networks.native.sweeps import Saved, Sweeps, sweeps_for
 from perdure.networks.packing import Packing, Sweep
 from perdure.networks.tape import AffineMap, watched
@@ -55,16 +55,19 @@ class MatrixCell(Cell):
             prefix + "bias_hh": ((stacked,), from_state),
         }
 
+    def run(self, weights: Weights, prefixes: tuple[str, ...], given: LayerInput) -> Tensor:
+        """All of it in the compiled library if plain states are required; otherwise sweep by sweep."""
+        if given.tape is not None or any(given.task_vectors) or not self.compiled(given.rows):
+            return super().run(weights, prefixes, given)
+        parts = (weights[prefix + name] for prefix in prefixes for name in PARTS)
+        states: Tensor = Layer.apply(self, given.packing, given.rows, *parts)
+        return states
+
     def sweep(self, weights: Weights, prefix: str, given: LayerInput, direction: int) -> Tensor:
         """The projection of all rows at once, then the recurrence."""
+        added = given.task_vectors[direction]
         bias_ih, bias_hh = weights[prefix + "bias_ih"], weights[prefix + "bias_hh"]
         bias = self.shifted(bias_ih if self.hidden_bias else bias_ih + bias_hh)
-        added = given.task_vectors[direction]
-        if added is None and given.tape is None and available(given.rows):
-            hidden_bias = bias_hh if self.hidden_bias else None
-            matrices = weights[prefix + "weight_ih"], bias, hidden_bias, weights[prefix + "weight_hh"]
-            fused: Tensor = Layer.apply(type(self), given.packing, direction == 1, given.rows, *matrices)
-            return fused
         projection = functional.linear(given.rows, weights[prefix + "weight_ih"], bias)
         if added is not None:
             projection = projection + added.of_rows(weights)
@@ -91,19 +94,23 @@ class MatrixCell(Cell):
         """Record both affine maps on the tape."""
         assert given.tape is not None
         packing, added = given.packing, given.task_vectors[direction]
-        before = packing.before(states, backward=direction == 1)
         hidden = projection if hidden_bias is None else hidden_bias
         biases = (prefix + "bias_ih", *(added.names if added else ()))
         given.tape.projections[prefix] = projection.detach()
         given.tape.entries += [
             AffineMap(prefix + "weight_ih", biases, given.rows, projection, packing),
-            AffineMap(prefix + "weight_hh", (prefix + "bias_hh",), before, hidden, packing),
+            AffineMap(prefix + "weight_hh", (prefix + "bias_hh",), states, hidden, packing, direction),
         ]
+
+    @classmethod
+    def compiled(cls, like: Tensor) -> bool:
+        """Whether tensors like this one run in the compiled library."""
+        return sweeps_for(cls, like) is not None
 
     @classmethod
     def sweeps(cls, like: Tensor) -> Sweeps:
         """The sweeps for tensors like this one: in C if that is compiled, otherwise those above."""
-        return sweeps_for(cls.name, like) or cls
+        return sweeps_for(cls, like) or cls
 
     def shifted(self, bias: Tensor) -> Tensor:
         """The bias of the projected input [G]; a cell may add a constant to it."""
@@ -160,49 +167,6 @@ class Unroll(torch.autograd.Function):
             if grad_weight is None:
                 grad_weight = _recurrent_gradient(delta_hidden, saved[0], packing, reverse=ctx.reverse)
         return None, None, None, delta, grad_bias, grad_weight
-
-
-class Layer(torch.autograd.Function):
-    """The projection of the inputs and the cell over packed rows, all in the compiled library."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        cell: type[MatrixCell],
-        packing: Packing,
-        reverse: bool,
-        rows: Tensor,
-        weight_ih: Tensor,
-        bias: Tensor,
-        hidden_bias: Tensor | None,
-        weight_hh: Tensor,
-    ) -> Tensor:
-        """States h [S, H] from inputs [S, F]."""
-        sweep = packing.backward if reverse else packing.forward
-        projection = linear(rows, weight_ih, bias)
-        assert projection is not None  # the caller has checked that the library runs
-        saved = cell.sweeps(projection).forward(projection, hidden_bias, weight_hh, sweep)
-        ctx.save_for_backward(rows, weight_ih, weight_hh, *saved)
-        ctx.cell, ctx.sweep = cell, sweep
-        return saved[0]
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        """Gradients of inputs, both matrices and both biases from one backward sweep."""
-        rows, weight_ih, weight_hh, *saved = ctx.saved_tensors
-        delta, delta_hidden = ctx.cell.sweeps(grad).backward(grad, tuple(saved), weight_hh, ctx.sweep)
-        needs = ctx.needs_input_grad
-        return (
-            None,
-            None,
-            None,
-            linear_back(delta, weight_ih) if needs[3] else None,
-            gradient(delta, rows) if needs[4] else None,
-            delta.sum(0) if needs[5] else None,
-            delta_hidden.sum(0) if needs[6] else None,
-            recurrent_gradient(delta_hidden, saved[0], ctx.sweep) if needs[7] else None,
-        )
 
 
 def _recurrent_gradient(delta: Tensor, states: Tensor, packing: Packing, *, reverse: bool) -> Tensor:

@@ -27,14 +27,14 @@ static double sum_of_squares(int64_t count, const real *values) {
 }
 
 /* m <- m + (1 - beta1)(g - m), v <- beta2 v + (1 - beta2) g^2, psi <- psi - rate m / (sqrt(v) / root + epsilon).
- * `rate` and `root` hold the corrections of m and v; `decay` psi is added to the gradient (L2), `shrink` is the factor
- * of psi before the step (AdamW). */
+ * `rate` and `root` hold the corrections of m and v; the gradient is multiplied by `factor`, which clips it; `decay` psi is
+ * added to it (L2), `shrink` is the factor of psi before the step (AdamW). */
 typedef struct {
-    real rate, beta1, beta2, epsilon, decay, shrink, root;
+    real rate, beta1, beta2, epsilon, decay, shrink, root, factor;
 } adam_settings;
 
 #define ADAM_STEP(weight, gradient, mean, square)                                                        \
-    const real slope = (gradient) + s.decay * (weight);                                                  \
+    const real slope = (gradient) * s.factor + s.decay * (weight);                                       \
     const real new_mean = (mean) + ((real)1 - s.beta1) * (slope - (mean));                               \
     const real new_square = s.beta2 * (square) + ((real)1 - s.beta2) * (slope * slope);                  \
     const real moved = (weight) * s.shrink - s.rate * new_mean / (ROOT(new_square) / s.root + s.epsilon);

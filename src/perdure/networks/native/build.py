@@ -19,6 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
+CELLS = FOLDER.parent / "cells"
+"""Each cell may have a header with its sweeps."""
 SUFFIX = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
 LIBRARY = FOLDER / f"_sweeps{SUFFIX}"
 
@@ -47,7 +49,12 @@ def levels() -> list[str]:
 
 def sources() -> list[Path]:
     """All C files, in a fixed order."""
-    return sorted([*FOLDER.glob("*.c"), *FOLDER.glob("*.h")])
+    return [*sorted([*FOLDER.glob("*.c"), *FOLDER.glob("*.h")]), *cell_headers()]
+
+
+def cell_headers() -> list[Path]:
+    """The headers with the sweeps of the cells."""
+    return sorted(CELLS.glob("*.h"))
 
 
 def fingerprint() -> str:
@@ -73,16 +80,22 @@ def compile_library(command: Sequence[str], target: Path = LIBRARY) -> None:
     """Build the library; it is put in place atomically."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        jobs = [["-c", *_dispatch(), "-o", str(folder / "dispatch.o")]]
+        jobs = [
+            ["-c", *_dispatch(), "-o", str(folder / "dispatch.o")],
+            ["-c", str(FOLDER / "rows.c"), "-o", str(folder / "rows.o")],
+        ]
+        included = [f"-I{FOLDER}", *(word for path in cell_headers() for word in ("-include", str(path)))]
         for level in levels():
             for precision, define in PRECISIONS.items():
                 flags = [*LEVELS[level], f"-DPERDURE_LEVEL={level}", *define]
                 out = str(folder / f"{level}_{precision}.o")
-                jobs.append(["-c", *flags, str(FOLDER / "sweeps.c"), "-o", out])
+                jobs.append(["-c", *flags, *included, str(FOLDER / "sweeps.c"), "-o", out])
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda job: _run([*command, *FLAGS, *job]), jobs))
         made = folder / LIBRARY.name
-        _run([*command, "-shared", *sorted(str(path) for path in folder.glob("*.o")), "-o", str(made)])
+        objects = sorted(str(path) for path in folder.glob("*.o"))
+        mathematics = [] if sys.platform == "win32" else ["-lm"]
+        _run([*command, "-shared", *objects, *mathematics, "-o", str(made)])
         beside = target.with_name(f".{target.name}.new")
         shutil.copyfile(made, beside)
         beside.replace(target)

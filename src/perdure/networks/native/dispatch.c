@@ -3,11 +3,7 @@
 #include <cpuid.h>
 #endif
 
-#ifdef _WIN32
-#define PUBLIC __declspec(dllexport)
-#else
-#define PUBLIC __attribute__((visibility("default")))
-#endif
+#include "export.h"
 
 #if defined(PERDURE_X86)
 #define HAS(word, bit) (((word) >> (bit)) & 1u)

@@ -27,63 +27,88 @@ PRECISION = {"torch.float32": "f32", "torch.float64": "f64"}
 Function = Callable[..., int]
 """A C function of addresses and sizes; returns 1 on success, 0 if memory ran out."""
 
-_SIZE, _ADDRESS = ctypes.c_int64, ctypes.c_void_p
-_WAY = (_SIZE, _ADDRESS, _ADDRESS, _SIZE)
-"""Steps, rows per step, moves, units."""
-SIGNATURES: dict[str, tuple[type, ...]] = {
-    "elman_forward": (*_WAY, *[_ADDRESS] * 3),
-    "elman_backward": (*_WAY, *[_ADDRESS] * 4),
-    "lstm_forward": (*_WAY, *[_ADDRESS] * 6),
-    "lstm_backward": (*_WAY, *[_ADDRESS] * 6),
-    "gru_forward": (*_WAY, _ADDRESS, _ADDRESS, _SIZE, *[_ADDRESS] * 4),
-    "gru_backward": (*_WAY, *[_ADDRESS] * 7),
-    "diagonal_forward": (*_WAY, _ADDRESS, _ADDRESS, _SIZE, _ADDRESS),
-    "diagonal_backward": (*_WAY, _ADDRESS, _ADDRESS, _SIZE, _ADDRESS),
-    "linear_map": (_SIZE, _SIZE, _SIZE, _SIZE, *[_ADDRESS] * 4),
-    "outer_sum": (_SIZE, _ADDRESS, _ADDRESS, _SIZE, _SIZE, *[_ADDRESS] * 3),
-    "adam_step": (_SIZE, *[_ADDRESS] * 5),
-    "adam_move": (_SIZE, *[_ADDRESS] * 6),
-    "sum_of_squares": (_SIZE, _ADDRESS, _ADDRESS),
-    "outer_squares": (_SIZE, _ADDRESS, _SIZE, _SIZE, *[_ADDRESS] * 4),
+Signature = tuple[type, ...]
+"""The types of a C function's arguments."""
+
+SIZE, ADDRESS = ctypes.c_int64, ctypes.c_void_p
+WAY: Signature = (SIZE, ADDRESS, SIZE, SIZE)
+"""Steps, rows per step, direction, units."""
+SIGNATURES: dict[str, Signature] = {
+    "linear_map": (SIZE, SIZE, SIZE, SIZE, *[ADDRESS] * 4),
+    "outer_sum": (SIZE, ADDRESS, SIZE, SIZE, SIZE, *[ADDRESS] * 4),
+    "layer_gradients": (SIZE, ADDRESS, *[SIZE] * 4, *[ADDRESS] * 6),
+    "pack_plan": (SIZE, ADDRESS, SIZE, ADDRESS, ADDRESS),
+    "last_rows": (SIZE, ADDRESS, ADDRESS, SIZE, ADDRESS),
+    "join_rows": (SIZE, ADDRESS, ADDRESS, SIZE, ADDRESS, SIZE, ADDRESS, ADDRESS),
+    "pack_rows": (SIZE, *[ADDRESS] * 4, SIZE, SIZE, SIZE, ADDRESS),
+    "adam_step": (SIZE, *[ADDRESS] * 5),
+    "adam_move": (SIZE, *[ADDRESS] * 6),
+    "sum_of_squares": (SIZE, ADDRESS, ADDRESS),
+    "class_loss": (SIZE, SIZE, *[ADDRESS] * 4),
+    "teacher_loss": (SIZE, SIZE, ctypes.c_double, *[ADDRESS] * 5),
+    "outer_squares": (SIZE, ADDRESS, SIZE, ADDRESS, ADDRESS, SIZE, ADDRESS),
 }
 
 
 def describe() -> str:
     """The kernels that run on the CPU, in short: `native avx2`, or `python` and why."""
-    level, why = _chosen(_asked())
+    level, why = _chosen()
     return f"python ({why})" if level is None else f"native {level}"
 
 
 def available(tensor: Tensor) -> bool:
     """Whether the library runs for tensors like this one."""
-    return tensor.device.type == "cpu" and str(tensor.dtype) in PRECISION and _chosen(_asked())[0] is not None
+    return tensor.is_cpu and _level_for(tensor.dtype) is not None
 
 
-def _asked() -> str:
-    return os.environ.get(VARIABLE, "")
-
-
-def function(name: str, tensor: Tensor) -> Function | None:
+def function(name: str, tensor: Tensor, signature: Signature | None = None) -> Function | None:
     """A function of the library for tensors like this one; None where Python's sweeps are to run."""
-    if tensor.device.type != "cpu" or str(tensor.dtype) not in PRECISION:
-        return None
-    level, _ = _chosen(_asked())
-    return None if level is None else _function(name, level, PRECISION[str(tensor.dtype)])
+    return _function(name, tensor.dtype, signature) if tensor.is_cpu else None
+
+
+def plain_function(name: str) -> Function | None:
+    """A function that does not depend on precision or instructions; None if the library is not to run."""
+    return _plain_function(name) if _chosen()[0] is not None else None
+
+
+def forget() -> None:
+    """Read the environment and the library again; they are read only once, since every product asks."""
+    for cached in (_chosen, _opened, _level_for, _function, _plain_function):
+        cached.cache_clear()
 
 
 @lru_cache
-def _function(name: str, level: str, precision: str) -> Function:
+def _function(name: str, precision: object, signature: Signature | None) -> Function | None:
+    level = _level_for(precision)
+    if level is None:
+        return None
     library, why = _opened()
     assert library is not None, why
-    found = getattr(library, f"{name}_{level}_{precision}")
+    found = getattr(library, f"{name}_{level}_{PRECISION[str(precision)]}")
+    found.argtypes, found.restype = signature or SIGNATURES[name], ctypes.c_int
+    result: Function = found
+    return result
+
+
+@lru_cache
+def _plain_function(name: str) -> Function:
+    library, why = _opened()
+    assert library is not None, why
+    found = getattr(library, f"perdure_{name}")
     found.argtypes, found.restype = SIGNATURES[name], ctypes.c_int
     result: Function = found
     return result
 
 
 @lru_cache
-def _chosen(choice: str) -> tuple[str | None, str]:
+def _level_for(precision: object) -> str | None:
+    return _chosen()[0] if str(precision) in PRECISION else None
+
+
+@lru_cache
+def _chosen() -> tuple[str | None, str]:
     """The instruction set that is used, or None and the reason."""
+    choice = os.environ.get(VARIABLE, "")
     if choice and choice not in CHOICES:
         raise unknown(f"choice of {VARIABLE}", choice, CHOICES)
     if choice == "python":

@@ -27,7 +27,18 @@ static int linear_map(int64_t count, int64_t depth, int64_t units, int64_t trans
     else
         pack(panels, weight, depth, units);
     const affine map = {units, bias, out};
-    recur(count, count, rows, depth, 1, units, panels, sums, affine_gates, NULL, &map);
+    const int64_t straight = units / PANEL * PANEL; /* whole panels need no buffer */
+    for (int64_t row = 0; row < count; row += CHUNK) {
+        const int64_t here = least(CHUNK, count - row);
+        for (int64_t unit = 0; unit < straight; unit += PANEL)
+            rows_by_panel(here, depth, rows + row * depth, depth, panel_of(panels, depth, 1, unit, 0), PANEL,
+                          out + row * units + unit, units, bias ? bias + unit : NULL);
+        if (straight == units) continue;
+        const int64_t columns = units - straight;
+        rows_by_panel(here, depth, rows + row * depth, depth, panel_of(panels, depth, 1, straight, 0), columns, sums,
+                      PANEL, NULL);
+        everywhere(row, here, here, straight, columns, PANEL, sums, affine_gates, &map);
+    }
     release(sums);
     return 1;
 }

@@ -28,30 +28,50 @@ INLINE void pack_row(real *to, const real *from, int64_t columns, const int64_t 
     memcpy(last, from + column, (size_t)(columns - column) * sizeof(real));
 }
 
-/* All tiles [tall, wide] of one sum over `depth` packed rows; tiles lie one after the other in `sums`. */
-static void tiles(int64_t tall, int64_t wide, int64_t depth, const real *left, const real *right, real *sums,
-                  manner how) {
+INLINE int64_t tiles_size(int64_t tall, int64_t wide) { return up_to(tall, ROWS) * up_to(wide, PANEL); }
+
+/* All tiles [tall, wide] of one sum over `depth` packed rows without the first `skipped`; tiles lie one after the other
+ * in `sums`. */
+static void tiles(int64_t tall, int64_t wide, int64_t depth, int64_t skipped, const real *left, const real *right,
+                  real *sums, manner how) {
     for (int64_t column = 0; column < wide; column += PANEL)
         for (int64_t row = 0; row < tall; row += ROWS) {
-            const factors slice = {left + row * apart(depth), 1, ROWS};
-            const real *panel = right + column * apart(depth);
-            tile_of(least(ROWS, tall - row), wide - column, depth, slice, panel, sums, PANEL, how);
+            const factors slice = {left + row * apart(depth) + skipped * ROWS, 1, ROWS};
+            const real *panel = right + column * apart(depth) + skipped * PANEL;
+            tile_of(least(ROWS, tall - row), wide - column, depth - skipped, slice, panel, sums, PANEL, how, NULL);
             sums += ROWS * PANEL;
         }
 }
 
-INLINE int64_t tiles_size(int64_t tall, int64_t wide) { return up_to(tall, ROWS) * up_to(wide, PANEL); }
+/* out [wide, tall] = the transpose of the tiles. */
+static void transpose_tiles(int64_t tall, int64_t wide, const real *sums, real *out) {
+    for (int64_t column = 0; column < wide; column += PANEL, sums += up_to(tall, ROWS) * PANEL)
+        for (int64_t c = 0; c < least(PANEL, wide - column); c++, out += tall)
+            for (int64_t row = 0; row < tall; row += ROWS)
+                for (int64_t r = 0; r < least(ROWS, tall - row); r++) out[row + r] = sums[row * PANEL + r * PANEL + c];
+}
+
+/* total += the sum of rows of `width` numbers, which begin at the given places. */
+static void add_rows(real *total, real *sum, const real *rows, const int64_t *at, int64_t count, int64_t width) {
+    memcpy(sum, rows + at[0], (size_t)width * sizeof(real));
+    for (int64_t k = 1; k < count; k++)
+        for (int64_t column = 0; column < width; column++) sum[column] += rows[at[k] + column];
+    for (int64_t column = 0; column < width; column++) total[column] += sum[column];
+}
 
 /* out = sum over the linked rows of a sweep of left[row] right[row before]^T, [tall, wide] at the given strides; if
- * `swapped`, of left[row before] right[row]^T. */
-static int outer_sum(int64_t steps, const int64_t *sizes, const int64_t *moves, int64_t tall, int64_t wide,
+ * `swapped`, of left[row before] right[row]^T. `bias`, if not NULL, gets the sum of left[row], or right[row]. */
+static int outer_sum(int64_t steps, const int64_t *sizes, int64_t direction, int64_t tall, int64_t wide,
                      const real *left, const real *right, real *out, int64_t row_stride, int64_t column_stride,
-                     int swapped) {
-    move *plan = schedule(steps, sizes, moves);
+                     int swapped, real *bias) {
+    move *plan = schedule(steps, sizes, direction);
     const int64_t left_size = up_to(up_to(tall, ROWS) * apart(DEPTH), PANEL);
-    real *sums = reserve(tiles_size(tall, wide) + left_size + up_to(wide, PANEL) * apart(DEPTH));
+    const int64_t right_size = up_to(wide, PANEL) * apart(DEPTH), bias_width = swapped ? wide : tall;
+    real *sums = reserve(tiles_size(tall, wide) + left_size + right_size + bias_width);
     const int ready = plan && sums;
     real *left_rows = sums + tiles_size(tall, wide), *right_rows = left_rows + left_size;
+    real *bias_sum = right_rows + right_size;
+    if (bias) memset(bias, 0, (size_t)bias_width * sizeof(real));
     int begun = 0;
     int64_t from = 0, left_at[DEPTH], right_at[DEPTH], rows = 0;
     for (int64_t n = 0; ready && n < steps; n++) rows += plan[n].carried;
@@ -71,7 +91,8 @@ static int outer_sum(int64_t steps, const int64_t *sizes, const int64_t *moves, 
             pack_row(left_rows, left + left_at[k], tall, ROWS, k, depth);
             pack_row(right_rows, right + right_at[k], wide, PANEL, k, depth);
         }
-        tiles(tall, wide, depth, left_rows, right_rows, sums, begun ? GO_ON : BEGIN);
+        if (bias) add_rows(bias, bias_sum, swapped ? right : left, swapped ? right_at : left_at, depth, bias_width);
+        tiles(tall, wide, depth, 0, left_rows, right_rows, sums, begun ? GO_ON : BEGIN);
         begun = 1;
     }
     const real *sum = sums;
@@ -85,6 +106,86 @@ static int outer_sum(int64_t steps, const int64_t *sizes, const int64_t *moves, 
     return ready;
 }
 
+/* Rows of a sweep and those they go on from: first all that begin from the zero state, then the others. */
+typedef struct {
+    int64_t count, fresh;
+    int64_t *here, *before;
+} links;
+
+static links link_rows(int64_t steps, const int64_t *sizes, int64_t direction) {
+    links result = {0};
+    move *plan = schedule(steps, sizes, direction);
+    int64_t rows = 0;
+    for (int64_t step = 0; step < steps; step++) rows += sizes[step];
+    int64_t *here = malloc(2 * (size_t)rows * sizeof *here);
+    if (plan && here) {
+        result.here = here, result.before = here + rows;
+        for (int64_t n = 0; n < steps; n++)
+            for (int64_t row = plan[n].carried; row < plan[n].size; row++) here[result.count++] = plan[n].first + row;
+        result.fresh = result.count;
+        for (int64_t n = 0; n < steps; n++)
+            for (int64_t row = 0; row < plan[n].carried; row++, result.count++) {
+                here[result.count] = plan[n].first + row;
+                result.before[result.count] = plan[n].before + row;
+            }
+    } else {
+        free(here);
+    }
+    free(plan);
+    return result;
+}
+
+/* The gradients of a layer from the deltas [S, wide] of its sweep: of_input [wide, inputs] = sum of delta_t x_t^T, of_bias
+ * [wide] = sum of delta_t, of_state [wide, units] = sum of delta_t h_{t-1}^T. The deltas are packed once for all. */
+static int layer_gradients(int64_t steps, const int64_t *sizes, int64_t direction, int64_t wide, int64_t inputs,
+                           int64_t units, const real *delta, const real *x, const real *h, real *of_input, real *of_bias,
+                           real *of_state) {
+    const links rows = link_rows(steps, sizes, direction);
+    if (rows.here == NULL) return 0;
+    const int64_t rounds = (rows.count + DEPTH - 1) / DEPTH, deepest = (rows.count + rounds - 1) / rounds;
+    const int64_t panels_of = up_to(wide, PANEL) * apart(deepest);
+    const int64_t x_size = up_to(up_to(inputs, ROWS) * apart(deepest), PANEL);
+    const int64_t h_size = up_to(up_to(units, ROWS) * apart(deepest), PANEL);
+    const int64_t x_tiles = tiles_size(inputs, wide), h_tiles = tiles_size(units, wide);
+    real *memory = reserve(x_tiles + h_tiles + panels_of + x_size + h_size + wide);
+    if (memory) {
+        real *x_sums = memory, *h_sums = x_sums + x_tiles, *panels = h_sums + h_tiles;
+        real *x_rows = panels + panels_of, *h_rows = x_rows + x_size, *bias_sum = h_rows + h_size;
+        memset(of_bias, 0, (size_t)wide * sizeof(real));
+        if (rows.fresh == rows.count) memset(h_sums, 0, (size_t)h_tiles * sizeof(real));
+        int64_t at[DEPTH];
+        for (int64_t start = 0; start < rows.count; start += deepest) {
+            const int64_t depth = least(deepest, rows.count - start), *here = rows.here + start;
+            const int64_t skipped = rows.fresh > start ? least(rows.fresh - start, depth) : 0;
+            for (int64_t k = 0; k < depth; k++) {
+                at[k] = here[k] * wide;
+                pack_row(panels, delta + at[k], wide, PANEL, k, depth);
+                pack_row(x_rows, x + here[k] * inputs, inputs, ROWS, k, depth);
+                if (k >= skipped) pack_row(h_rows, h + rows.before[start + k] * units, units, ROWS, k, depth);
+            }
+            add_rows(of_bias, bias_sum, delta, at, depth, wide);
+            tiles(inputs, wide, depth, 0, x_rows, panels, x_sums, start ? GO_ON : BEGIN);
+            if (skipped < depth)
+                tiles(units, wide, depth, skipped, h_rows, panels, h_sums, start > rows.fresh ? GO_ON : BEGIN);
+        }
+        transpose_tiles(inputs, wide, x_sums, of_input);
+        transpose_tiles(units, wide, h_sums, of_state);
+    }
+    release(memory);
+    free(rows.here);
+    return memory != NULL;
+}
+
+/* A tile of squares is RANK x PANEL. Where there are registers for both, the totals of a tile stay in them along with its
+ * sums from a group's first sample to its last; elsewhere they are in memory, since the sums need all registers. */
+#if defined(__AVX512F__)
+#define TOTALS_HELD 1
+#define RANK 4
+#else
+#define TOTALS_HELD 0
+#define RANK ROWS
+#endif
+
 /* Packed samples, one after the other. */
 typedef struct {
     int64_t count;
@@ -92,93 +193,146 @@ typedef struct {
     int64_t distance;
 } samples;
 
-/* sums[r, :] += sum over samples of (sum over k of left[r, k] right[k, :])^2, for the
- * columns from `row` of the left factor. */
+/* totals[r, :] += sum over samples of (sum over k of left[r, k] right[k, :])^2, for the columns from `row` of the left
+ * factor and from `column` of the right one. */
 INLINE void tile_of_squares(const int vectors, samples these, const real *left, int64_t row, const real *right,
-                            int64_t column, real *sums) {
-    vector total[ROWS][PANEL_VECTORS];
+                            int64_t column, real *totals) {
+    vector total[RANK][PANEL_VECTORS];
 #pragma GCC unroll 12
-    for (int r = 0; r < ROWS; r++)
+    for (int r = 0; TOTALS_HELD && r < RANK; r++)
 #pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) total[r][v] = load(sums + r * PANEL + v * LANES);
+        for (int v = 0; v < vectors; v++) total[r][v] = load(totals + r * PANEL + v * LANES);
     for (int64_t n = 0; n < these.count; n++) {
         const int64_t depth = these.lengths[n];
         const real *slice = left + n * these.distance + row * apart(depth);
         const real *panel = right + n * these.distance + column * apart(depth);
-        vector sum[ROWS][PANEL_VECTORS];
+        vector sum[RANK][PANEL_VECTORS];
 #pragma GCC unroll 12
-        for (int r = 0; r < ROWS; r++)
+        for (int r = 0; r < RANK; r++)
 #pragma GCC unroll 2
             for (int v = 0; v < vectors; v++) sum[r][v] = (vector){0};
-        for (int64_t k = 0; k < depth; k++, slice += ROWS, panel += PANEL) {
-#pragma GCC unroll 12
-            for (int r = 0; r < ROWS; r++)
+#pragma GCC unroll 4
+        for (int64_t k = 0; k < depth; k++) {
+            vector factor[PANEL_VECTORS];
 #pragma GCC unroll 2
-                for (int v = 0; v < vectors; v++)
-                    sum[r][v] = multiply_add(spread(slice[r]), load(panel + v * LANES), sum[r][v]);
+            for (int v = 0; v < vectors; v++) factor[v] = load(panel + k * PANEL + v * LANES);
+#pragma GCC unroll 12
+            for (int r = 0; r < RANK; r++) {
+                const vector one = spread(slice[k * RANK + r]);
+#pragma GCC unroll 2
+                for (int v = 0; v < vectors; v++) sum[r][v] = multiply_add(one, factor[v], sum[r][v]);
+            }
         }
 #pragma GCC unroll 12
-        for (int r = 0; r < ROWS; r++)
+        for (int r = 0; r < RANK; r++)
 #pragma GCC unroll 2
-            for (int v = 0; v < vectors; v++) total[r][v] = multiply_add(sum[r][v], sum[r][v], total[r][v]);
+            for (int v = 0; v < vectors; v++) {
+                real *in_memory = totals + r * PANEL + v * LANES;
+                if (TOTALS_HELD)
+                    total[r][v] = multiply_add(sum[r][v], sum[r][v], total[r][v]);
+                else
+                    store(in_memory, multiply_add(sum[r][v], sum[r][v], load(in_memory)));
+            }
     }
 #pragma GCC unroll 12
-    for (int r = 0; r < ROWS; r++)
+    for (int r = 0; TOTALS_HELD && r < RANK; r++)
 #pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) store(sums + r * PANEL + v * LANES, total[r][v]);
+        for (int v = 0; v < vectors; v++) store(totals + r * PANEL + v * LANES, total[r][v]);
 }
 
-/* Add the squares of each sample's gradients, of a weight [tall, wide] and a bias [tall], to totals of double precision.
+/* An affine map: its inputs are `rows` [S, width], or if `direction` is not ITSELF the rows before them in a sweep. */
+typedef struct {
+    const real *rows;
+    int64_t width, direction;
+    double *total; /* [wide, width] */
+} squared_map;
+
+/* Pack a sample's inputs, whose rows are `at`, as slices; a row before the first is zero. */
+INLINE void pack_inputs(real *to, squared_map map, const int64_t *at, int64_t length) {
+    const int64_t back = map.direction == ITSELF ? 0 : map.direction == FORWARDS ? 1 : -1;
+    for (int64_t step = 0; step < length; step++) {
+        const int64_t before = step - back;
+        if (0 <= before && before < length) {
+            pack_row(to, map.rows + at[before] * map.width, map.width, RANK, step, length);
+            continue;
+        }
+        for (int64_t column = 0; column < map.width; column += RANK)
+            memset(to + column * apart(length) + step * RANK, 0, RANK * sizeof(real));
+    }
+}
+
+/* Pack a sample's deltas, whose rows are `at`, as panels, and add the square of their sum to the bias's total. */
+INLINE void pack_deltas(real *to, int64_t wide, const real *delta, const int64_t *at, int64_t length, real *bias,
+                        double *bias_total) {
+    memset(bias, 0, (size_t)wide * sizeof(real));
+    for (int64_t step = 0; step < length; step++) {
+        const real *row = delta + at[step] * wide;
+        pack_row(to, row, wide, PANEL, step, length);
+        for (int64_t unit = 0; unit < wide; unit++) bias[unit] += row[unit];
+    }
+    for (int64_t unit = 0; unit < wide; unit++) bias_total[unit] += (double)bias[unit] * (double)bias[unit];
+}
+
+/* Totals of all tiles along `tall` packed inputs, a panel's tiles one after the other. */
+static void all_squares(int64_t tall, int64_t wide, samples these, const real *slices, const real *panels, real *sums) {
+    for (int64_t block = 0; block < tall; block += BLOCK)
+        for (int64_t column = 0; column < wide; column += PANEL)
+            for (int64_t row = block; row < least(block + BLOCK, tall); row += RANK) {
+                real *sum = sums + column * tall + row * PANEL;
+                if (wide - column > LANES)
+                    tile_of_squares(2, these, slices, row, panels, column, sum);
+                else
+                    tile_of_squares(1, these, slices, row, panels, column, sum);
+            }
+}
+
+/* total [wide, width] += the transpose of the totals of a map's inputs, which begin at `sums`. */
+static void add_transposed(int64_t width, int64_t wide, int64_t tall, const real *sums, double *total) {
+    for (int64_t column = 0; column < wide; column++, total += width) {
+        const real *from = sums + column / PANEL * PANEL * tall + column % PANEL;
+        for (int64_t row = 0; row < width; row++) total[row] += (double)from[row * PANEL];
+    }
+}
+
+/* Add the squares of each sample's gradients, of the weights of maps to the same outputs and of their bias [wide], to
+ * totals of double precision.
  *
  * A sample is one row of each step, at the same place in all of them; rows per step never grow. Rows that begin from
  * the zero state count like any other.
  */
-static int outer_squares(int64_t steps, const int64_t *sizes, int64_t tall, int64_t wide, const real *left,
-                         const real *right, double *weight_total, double *bias_total) {
-    const int64_t left_width = up_to(up_to(tall, ROWS), PANEL), right_width = up_to(wide, PANEL);
-    const int64_t per_sample = apart(steps) * (left_width + right_width), count = sizes[0];
+static int outer_squares(int64_t steps, const int64_t *sizes, int64_t wide, const real *delta, double *bias_total,
+                         int64_t maps, const squared_map *map) {
+    int64_t tall = 0;
+    for (int64_t m = 0; m < maps; m++) tall += up_to(map[m].width, RANK);
+    const int64_t right_width = up_to(wide, PANEL), per_sample = apart(steps) * (right_width + up_to(tall, PANEL));
+    const int64_t count = sizes[0], totals = tall * right_width;
     int64_t group = GROUP_SIZE / per_sample;
     group = least(group < 1 ? 1 : group, least(GROUP, count));
-    real *sums = reserve(tiles_size(tall, wide) + group * per_sample + tall), *packed = sums + tiles_size(tall, wide);
-    if (sums == NULL) return 0;
-    real *bias = packed + group * per_sample;
-    memset(sums, 0, (size_t)tiles_size(tall, wide) * sizeof(real));
-    int64_t lengths[GROUP];
-    for (int64_t first = 0; first < count; first += group) {
+    real *sums = reserve(totals + group * per_sample + wide), *panels = sums + totals;
+    int64_t *at = malloc((size_t)steps * sizeof *at), lengths[GROUP];
+    const int ready = sums && at;
+    real *slices = panels + apart(steps) * right_width, *bias = panels + group * per_sample;
+    if (ready) memset(sums, 0, (size_t)totals * sizeof(real));
+    for (int64_t first = 0; ready && first < count; first += group) {
         const int64_t here = least(group, count - first);
         for (int64_t n = 0; n < here; n++) {
-            int64_t length = steps;
-            while (sizes[length - 1] <= first + n) length--;
+            int64_t length = 0;
+            for (int64_t row = first + n; length < steps && sizes[length] > first + n; row += sizes[length++])
+                at[length] = row;
             lengths[n] = length;
-            memset(bias, 0, (size_t)tall * sizeof(real));
-            for (int64_t step = 0, row = first + n; step < length; row += sizes[step++]) {
-                const real *of_row = left + row * tall;
-                pack_row(packed + n * per_sample, of_row, tall, ROWS, step, length);
-                pack_row(packed + n * per_sample + apart(steps) * left_width, right + row * wide, wide, PANEL, step, length);
-                for (int64_t unit = 0; unit < tall; unit++) bias[unit] += of_row[unit];
-            }
-            for (int64_t unit = 0; unit < tall; unit++) bias_total[unit] += (double)bias[unit] * (double)bias[unit];
+            pack_deltas(panels + n * per_sample, wide, delta, at, length, bias, bias_total);
+            real *to = slices + n * per_sample;
+            for (int64_t m = 0; m < maps; to += up_to(map[m++].width, RANK) * apart(length))
+                pack_inputs(to, map[m], at, length);
         }
-        const samples these = {here, lengths, per_sample};
-        const real *panels = packed + apart(steps) * left_width;
-        for (int64_t block = 0; block < tall; block += BLOCK)
-            for (int64_t column = 0; column < wide; column += PANEL)
-                for (int64_t row = block; row < least(block + BLOCK, tall); row += ROWS) {
-                    real *sum = sums + row * right_width + column * ROWS;
-                    if (wide - column > LANES)
-                        tile_of_squares(2, these, packed, row, panels, column, sum);
-                    else
-                        tile_of_squares(1, these, packed, row, panels, column, sum);
-                }
+        all_squares(tall, wide, (samples){here, lengths, per_sample}, slices, panels, sums);
     }
-    for (int64_t row = 0; row < tall; row++) {
-        const real *sum = sums + row / ROWS * ROWS * right_width + row % ROWS * PANEL;
-        for (int64_t column = 0; column < wide; column += PANEL, sum += ROWS * PANEL)
-            for (int64_t c = 0; c < least(PANEL, wide - column); c++)
-                weight_total[row * wide + column + c] += (double)sum[c];
-    }
+    const real *sum = sums;
+    for (int64_t m = 0; ready && m < maps; sum += up_to(map[m++].width, RANK) * PANEL)
+        add_transposed(map[m].width, wide, tall, sum, map[m].total);
     release(sums);
-    return 1;
+    free(at);
+    return ready;
 }
 
 #endif

@@ -43,9 +43,10 @@ typedef struct {
     int64_t row_stride, k_stride;
 } factors;
 
-/* sums[r, :] (+)= sum over k of left[r, k] panel[k, :] for `rows` rows and `vectors` vectors, both constants. */
+/* sums[r, :] (+)= sum over k of left[r, k] panel[k, :] for `rows` rows and `vectors` vectors, both constants, and
+ * `added`, unless it is NULL. */
 INLINE void tile(const int rows, const int vectors, int64_t depth, factors left, const real *panel, real *sums,
-                 int64_t sums_stride, manner how) {
+                 int64_t sums_stride, manner how, const real *added) {
     vector sum[ROWS][PANEL_VECTORS];
 #pragma GCC unroll 12
     for (int row = 0; row < rows; row++)
@@ -67,18 +68,21 @@ INLINE void tile(const int rows, const int vectors, int64_t depth, factors left,
 #pragma GCC unroll 12
     for (int row = 0; row < rows; row++)
 #pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) store(sums + row * sums_stride + v * LANES, sum[row][v]);
+        for (int v = 0; v < vectors; v++) {
+            const vector done = added ? sum[row][v] + load(added + v * LANES) : sum[row][v];
+            store(sums + row * sums_stride + v * LANES, done);
+        }
 }
 
 /* The tile with as many rows and vectors as there are. */
 static __attribute__((noinline)) void tile_of(int64_t rows, int64_t columns, int64_t depth, factors left, const real *panel, real *sums,
-                    int64_t sums_stride, manner how) {
+                    int64_t sums_stride, manner how, const real *added) {
 #define CASE(n) \
     case n: \
         if (columns > LANES) \
-            tile(n, 2, depth, left, panel, sums, sums_stride, how); \
+            tile(n, 2, depth, left, panel, sums, sums_stride, how, added); \
         else \
-            tile(n, 1, depth, left, panel, sums, sums_stride, how); \
+            tile(n, 1, depth, left, panel, sums, sums_stride, how, added); \
         break;
     switch (rows) {
         CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
@@ -95,9 +99,9 @@ INLINE int64_t next_rows(int64_t left) {
     return left < 2 * ROWS ? (left + 1) / 2 : ROWS;
 }
 
-/* All rows along one panel: sums[r, 0 : PANEL] = sum over k of left[r, k] panel[k, :]. */
+/* All rows along one panel: sums[r, 0 : PANEL] = sum over k of left[r, k] panel[k, :], and what is added at the end. */
 static __attribute__((noinline)) void rows_by_panel(int64_t rows, int64_t depth, const real *left, int64_t row_stride, const real *panel,
-                          int64_t columns, real *sums, int64_t sums_stride) {
+                          int64_t columns, real *sums, int64_t sums_stride, const real *added) {
     for (int64_t k = 0; k < depth; k += DEPTH) {
         const int64_t here = least(DEPTH, depth - k);
         for (int64_t row = 0, taken; row < rows; row += taken) {
@@ -105,7 +109,8 @@ static __attribute__((noinline)) void rows_by_panel(int64_t rows, int64_t depth,
             const factors from = {left + row * row_stride + k, row_stride, 1};
             const real *along = panel + k * PANEL;
             real *to = sums + row * sums_stride;
-            tile_of(taken, columns, here, from, along, to, sums_stride, k ? GO_ON : BEGIN);
+            tile_of(taken, columns, here, from, along, to, sums_stride, k ? GO_ON : BEGIN,
+                    k + here == depth ? added : NULL);
         }
     }
 }

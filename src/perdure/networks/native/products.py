@@ -7,7 +7,9 @@ used then.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,7 +17,7 @@ from torch import Tensor
 
 from perdure.networks.native.library import function
 from perdure.networks.native.sweeps import ran, require
-from perdure.networks.packing import Packing, Sweep, Way
+from perdure.networks.packing import ITSELF, Packing, Sweep, Way
 
 
 def linear(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
@@ -24,7 +26,7 @@ def linear(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
     if run is None:
         return None
     count, depth = rows.shape
-    units = len(weight)
+    units = weight.shape[0]
     given, factor = require(rows, rows, count, depth), require(weight, rows, units, depth)
     extra = None if bias is None else require(bias, rows, units)
     out = rows.new_empty(count, units)
@@ -46,26 +48,55 @@ def linear_back(delta: Tensor, weight: Tensor) -> Tensor | None:
     return out
 
 
-def gradient(delta: Tensor, inputs: Tensor) -> Tensor | None:
-    """The gradient delta^T inputs [G, F] of a weight, from delta [S, G] and inputs [S, F]."""
-    return _outer(delta, inputs, _one_step(len(delta)))
+def gradient(delta: Tensor, inputs: Tensor) -> tuple[Tensor, Tensor] | None:
+    """The gradients delta^T inputs [G, F] of a weight and sum of delta [G] of its bias.
+
+    From delta [S, G] and inputs [S, F].
+    """
+    bias = delta.new_empty(delta.shape[1])
+    weight = _outer(delta, inputs, _one_step(delta.shape[0]), bias)
+    return None if weight is None else (weight, bias)
 
 
 def recurrent_gradient(delta: Tensor, states: Tensor, sweep: Sweep) -> Tensor | None:
     """The gradient of W_hh [G, H]: the sum of delta_t h_{t-1}^T over the rows that continue from a state."""
-    way = sweep.way
-    if len(delta) != way.rows:
-        raise ValueError(f"recurrent_gradient: {len(delta)} rows of delta, but the sweep has {way.rows}.")
-    return _outer(delta, states, way)
+    if delta.shape[0] != sweep.way.rows:
+        raise ValueError(
+            f"recurrent_gradient: {len(delta)} rows of delta, but the sweep has {sweep.way.rows}."
+        )
+    return _outer(delta, states, sweep.way, None)
+
+
+class LayerGradients(NamedTuple):
+    """Gradients of a recurrent layer's weights: W_ih [G, F], its bias [G], W_hh [G, H]."""
+
+    of_input: Tensor
+    of_bias: Tensor
+    of_state: Tensor
+
+
+def layer_gradients(delta: Tensor, inputs: Tensor, states: Tensor, sweep: Sweep) -> LayerGradients | None:
+    """`gradient` and `recurrent_gradient` in one pass over delta [S, G]."""
+    run = function("layer_gradients", delta)
+    if run is None:
+        return None
+    rows, wide = sweep.way.rows, delta.shape[1]
+    width, units = inputs.shape[1], states.shape[1]
+    given = require(delta, delta, rows, wide)
+    x, h = require(inputs, delta, rows, width), require(states, delta, rows, units)
+    result = LayerGradients(delta.new_empty(wide, width), delta.new_empty(wide), delta.new_empty(wide, units))
+    addresses = [tensor.data_ptr() for tensor in (given, x, h, *result)]
+    ran(run(*sweep.way.addresses, wide, width, units, *addresses))
+    return result
 
 
 @lru_cache(maxsize=1024)
 def _one_step(rows: int) -> Way:
-    """A single move in which every row goes on from the row of the same number."""
-    return Way(np.array([rows]), np.array([[0, 0, rows]]))
+    """A single move in which every row continues from itself."""
+    return Way(np.array([rows]), ITSELF)
 
 
-def _outer(delta: Tensor, inputs: Tensor, way: Way) -> Tensor | None:
+def _outer(delta: Tensor, inputs: Tensor, way: Way, bias: Tensor | None) -> Tensor | None:
     run = function("outer_sum", delta)
     if run is None:
         return None
@@ -73,28 +104,52 @@ def _outer(delta: Tensor, inputs: Tensor, way: Way) -> Tensor | None:
     wide = inputs.shape[1]
     left, right = require(delta, delta, count, tall), require(inputs, delta, count, wide)
     out = delta.new_empty(tall, wide)
-    ran(run(*way.addresses, tall, wide, left.data_ptr(), right.data_ptr(), out.data_ptr()))
+    addresses = left.data_ptr(), right.data_ptr(), out.data_ptr(), None if bias is None else bias.data_ptr()
+    ran(run(*way.addresses, tall, wide, *addresses))
     return out
 
 
-def add_squares(
-    weight_total: Tensor, bias_total: Tensor, delta: Tensor, inputs: Tensor, packing: Packing
-) -> bool:
-    """Add each sequence's squared gradient of an affine map to the totals [G, F] and [G] (float64).
+class SquaredMap(NamedTuple):
+    """One of the affine maps to some outputs, and where its per-sample squares are added up."""
 
-    sum_n (sum_t delta_nt a_nt^T)^2 from delta [S, G] and inputs a [S, F] as packed rows.
+    rows: Tensor
+    """Its inputs [S, F], or the states [S, F] if it reads those of the preceding step of a sweep."""
+    direction: int
+    """ITSELF, or that sweep's direction."""
+    total: Tensor
+    """Of its weight [G, F], in float64."""
+
+
+def add_squares(maps: Sequence[SquaredMap], bias_total: Tensor, delta: Tensor, packing: Packing) -> bool:
+    """Add each sequence's squared gradients of the maps' weights [G, F] and bias [G] to the totals (float64).
+
+    sum_n (sum_t delta_nt a_nt^T)^2 from delta [S, G] and inputs a [S, F] as packed rows; delta is read once
+    for all maps.
     """
     run = function("outer_squares", delta)
     if run is None:
         return False
-    (rows, tall), wide = delta.shape, inputs.shape[1]
+    rows, wide = delta.shape
     if rows != packing.offsets[-1]:
         raise ValueError(f"add_squares: {rows} rows of delta, but the packing has {packing.offsets[-1]}.")
-    left, right = require(delta, delta, rows, tall), require(inputs, delta, rows, wide)
-    for total, shape in ((weight_total, (tall, wide)), (bias_total, (tall,))):
-        if total.shape != shape or total.dtype != torch.float64 or not total.is_contiguous():
-            raise ValueError(f"add_squares: expected a contiguous total {list(shape)} of torch.float64.")
+    given, kept = require(delta, delta, rows, wide), []
+    for each in maps:
+        kept.append(require(each.rows, delta, rows, each.rows.shape[1]))
+        _require_total(each.total, wide, each.rows.shape[1])
+    _require_total(bias_total, wide)
+    table = np.array(
+        [
+            (inputs.data_ptr(), inputs.shape[1], each.direction, each.total.data_ptr())
+            for inputs, each in zip(kept, maps, strict=True)
+        ],
+        dtype=np.int64,
+    )
     sizes = packing.forward.way.sizes
-    addresses = (tensor.data_ptr() for tensor in (left, right, weight_total, bias_total))
-    ran(run(packing.steps, sizes.ctypes.data, tall, wide, *addresses))
+    addresses = wide, given.data_ptr(), bias_total.data_ptr(), len(kept), table.ctypes.data
+    ran(run(packing.steps, sizes.ctypes.data, *addresses))
     return True
+
+
+def _require_total(total: Tensor, *shape: int) -> None:
+    if total.shape != shape or total.dtype != torch.float64 or not total.is_contiguous():
+        raise ValueError(f"add_squares: expected a contiguous total {list(shape)} of torch.float64.")

@@ -46,7 +46,8 @@ INLINE void recur(int64_t rows, int64_t linked, const real *left, int64_t depth,
             const int64_t columns = least(PANEL, units - unit);
             for (int64_t gate = 0; gate < gate_count; gate++)
                 rows_by_panel(linked_here, depth, left + row * depth, depth,
-                              panel_of(panels, depth, gate_count, unit, gate), columns, sums + gate * PANEL, width);
+                              panel_of(panels, depth, gate_count, unit, gate), columns, sums + gate * PANEL, width,
+                              NULL);
             everywhere(row, here, linked_here, unit, columns, width, sums, gates, cell);
             if (then) everywhere(row, here, linked_here, unit, columns, width, sums, then, cell);
         }

@@ -5,25 +5,32 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+/* From the first step to the last, from each sequence's last step to the first, or each row from itself. */
+enum { FORWARDS = 0, BACKWARDS = 1, ITSELF = 2 };
+
 typedef struct {
     int64_t first, size;     /* rows first .. first + size */
     int64_t before, carried; /* the first `carried` of them go on from rows `before` .. */
     int64_t after, taken;    /* the first `taken` of them are gone on from by rows `after` .. */
 } move;
 
-/* From rows per step [steps] and (step, previous, carried) of each move [steps, 3]. */
-static move *schedule(int64_t steps, const int64_t *sizes, const int64_t *moves) {
-    move *result = malloc((size_t)steps * (sizeof(move) + sizeof(int64_t)));
+/* From rows per step [steps], which never grow. */
+static move *schedule(int64_t steps, const int64_t *sizes, int64_t direction) {
+    move *result = malloc((size_t)steps * sizeof(move));
     if (result == NULL) return NULL;
-    int64_t *offsets = (int64_t *)(result + steps), rows = 0;
+    int64_t rows = 0;
     for (int64_t step = 0; step < steps; step++) {
-        offsets[step] = rows;
+        result[direction == BACKWARDS ? steps - 1 - step : step] = (move){.first = rows, .size = sizes[step]};
         rows += sizes[step];
     }
     for (int64_t n = 0; n < steps; n++) {
-        const int64_t step = moves[3 * n], previous = moves[3 * n + 1], carried = moves[3 * n + 2];
-        result[n] = (move){offsets[step], sizes[step], offsets[previous], carried, 0, 0};
-        if (n) result[n - 1].after = result[n].first, result[n - 1].taken = carried;
+        if (direction == ITSELF) {
+            result[n].before = result[n].first, result[n].carried = result[n].size;
+        } else if (n) {
+            const int64_t both = result[n].size < result[n - 1].size ? result[n].size : result[n - 1].size;
+            result[n].before = result[n - 1].first, result[n].carried = both;
+            result[n - 1].after = result[n].first, result[n - 1].taken = both;
+        }
     }
     return result;
 }

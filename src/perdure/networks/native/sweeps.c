@@ -1,88 +1,40 @@
-/* Every sweep, for one precision and one set of instructions; compiled once for each pair.
+/* What all cells share, for one precision and one set of instructions; compiled once for each pair, together
+ * with the headers of the cells.
  *
  * -DPERDURE_LEVEL=avx2 and perhaps -DPERDURE_DOUBLE say which; names end in it: lstm_forward_avx2_f32. All functions
  * return 1, or 0 if memory ran out. They know no globals and keep nothing, so that threads and forks may call them.
  */
 #include "adam.h"
-#include "diagonal.h"
-#include "elman.h"
-#include "gru.h"
+#include "export.h"
 #include "linear.h"
-#include "lstm.h"
+#include "loss.h"
 #include "outer.h"
-
-#ifdef PERDURE_DOUBLE
-#define PRECISION f64
-#else
-#define PRECISION f32
-#endif
-#ifdef _WIN32
-#define PUBLIC __declspec(dllexport)
-#else
-#define PUBLIC __attribute__((visibility("default")))
-#endif
-#define JOIN(a, b, c) a##_##b##_##c
-#define NAMED(name, level, precision) JOIN(name, level, precision)
-#define EXPORT(name) PUBLIC int NAMED(name, PERDURE_LEVEL, PRECISION)
-#define WAY int64_t steps, const int64_t *sizes, const int64_t *moves, int64_t units
-
-EXPORT(elman_forward)(WAY, const real *given, const real *weight, real *states) {
-    return elman_forward(steps, sizes, moves, units, given, weight, states);
-}
-
-EXPORT(elman_backward)(WAY, const real *grad, const real *weight, const real *states, real *delta) {
-    return elman_backward(steps, sizes, moves, units, grad, weight, states, delta);
-}
-
-EXPORT(lstm_forward)(WAY, const real *given, const real *weight, real *states, real *gates, real *memory,
-                     real *squashed) {
-    return lstm_forward(steps, sizes, moves, units, given, weight, states, gates, memory, squashed);
-}
-
-EXPORT(lstm_backward)(WAY, const real *grad, const real *weight, const real *gates, const real *memory,
-                      const real *squashed, real *delta) {
-    return lstm_backward(steps, sizes, moves, units, grad, weight, gates, memory, squashed, delta);
-}
-
-EXPORT(gru_forward)(WAY, const real *given, const real *bias, int64_t bias_stride, const real *weight, real *states,
-                    real *gates, real *inner) {
-    return gru_forward(steps, sizes, moves, units, given, bias, bias_stride, weight, states, gates, inner);
-}
-
-EXPORT(gru_backward)(WAY, const real *grad, const real *weight, const real *states, const real *gates,
-                     const real *inner, real *delta, real *delta_hidden) {
-    return gru_backward(steps, sizes, moves, units, grad, weight, states, gates, inner, delta, delta_hidden);
-}
-
-EXPORT(diagonal_forward)(WAY, const real *given, const real *factor, int64_t factor_stride, real *states) {
-    return diagonal_forward(steps, sizes, moves, units, given, factor, factor_stride, states);
-}
-
-EXPORT(diagonal_backward)(WAY, const real *grad, const real *factor, int64_t factor_stride, real *delta) {
-    return diagonal_backward(steps, sizes, moves, units, grad, factor, factor_stride, delta);
-}
 
 EXPORT(linear_map)(int64_t count, int64_t depth, int64_t units, int64_t transposed, const real *rows,
                    const real *weight, const real *bias, real *out) {
     return linear_map(count, depth, units, transposed, rows, weight, bias, out);
 }
 
-/* out [tall, wide] = sum of left right^T; the wider factor goes into the panels, which are packed faster. */
-EXPORT(outer_sum)(int64_t steps, const int64_t *sizes, const int64_t *moves, int64_t tall, int64_t wide,
-                  const real *left, const real *right, real *out) {
-    if (wide < tall) return outer_sum(steps, sizes, moves, wide, tall, right, left, out, 1, wide, 1);
-    return outer_sum(steps, sizes, moves, tall, wide, left, right, out, wide, 1, 0);
+/* out [tall, wide] = sum of left right^T and, unless it is NULL, bias [tall] = sum of left; the wider factor goes into the panels, which are packed faster. */
+EXPORT(outer_sum)(int64_t steps, const int64_t *sizes, int64_t direction, int64_t tall, int64_t wide,
+                  const real *left, const real *right, real *out, real *bias) {
+    if (wide < tall) return outer_sum(steps, sizes, direction, wide, tall, right, left, out, 1, wide, 1, bias);
+    return outer_sum(steps, sizes, direction, tall, wide, left, right, out, wide, 1, 0, bias);
 }
 
-EXPORT(outer_squares)(int64_t steps, const int64_t *sizes, int64_t tall, int64_t wide, const real *left,
-                      const real *right, double *weight_total, double *bias_total) {
-    return outer_squares(steps, sizes, tall, wide, left, right, weight_total, bias_total);
+EXPORT(layer_gradients)(int64_t steps, const int64_t *sizes, int64_t direction, int64_t wide, int64_t inputs, int64_t units,
+                        const real *delta, const real *x, const real *h, real *of_input, real *of_bias, real *of_state) {
+    return layer_gradients(steps, sizes, direction, wide, inputs, units, delta, x, h, of_input, of_bias, of_state);
 }
 
-/* settings: rate, beta1, beta2, epsilon, decay, shrink, root, in double precision. */
+EXPORT(outer_squares)(int64_t steps, const int64_t *sizes, int64_t wide, const real *delta, double *bias_total,
+                      int64_t maps, const squared_map *map) {
+    return outer_squares(steps, sizes, wide, delta, bias_total, maps, map);
+}
+
+/* settings: rate, beta1, beta2, epsilon, decay, shrink, root, factor, in double precision. */
 static adam_settings settings_of(const double *s) {
-    adam_settings result = {(real)s[0], (real)s[1], (real)s[2], (real)s[3], (real)s[4], (real)s[5], (real)s[6]};
-    return result;
+    return (adam_settings){(real)s[0], (real)s[1], (real)s[2], (real)s[3], (real)s[4], (real)s[5], (real)s[6], (real)s[7]};
 }
 
 EXPORT(adam_step)(int64_t count, const double *settings, real *weights, const real *gradients, real *means,
@@ -99,5 +51,22 @@ EXPORT(adam_move)(int64_t count, const double *settings, const real *weights, co
 
 EXPORT(sum_of_squares)(int64_t count, const real *values, double *sum) {
     *sum = sum_of_squares(count, values);
+    return 1;
+}
+
+/* `targets` are checked here: a class that does not exist is an error, not a crash. */
+EXPORT(class_loss)(int64_t rows, int64_t classes, const real *logits, const int64_t *targets, real *loss, real *delta) {
+    for (int64_t row = 0; row < rows; row++)
+        if (targets[row] >= classes) return 0;
+    *loss = (real)class_loss(rows, classes, logits, targets, delta);
+    return 1;
+}
+
+EXPORT(teacher_loss)(int64_t rows, int64_t classes, double temperature, const real *logits, const real *teacher,
+                     const uint8_t *scored, real *loss, real *delta) {
+    real *buffer = reserve(classes);
+    if (buffer == NULL) return 0;
+    *loss = (real)teacher_loss(rows, classes, temperature, logits, teacher, scored, delta, buffer);
+    release(buffer);
     return 1;
 }

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from perdure.paper.comparison import row
+from perdure.paper.conclusions import difference, interaction
 from perdure.paper.sweep import SweepItem, SweepPoint
 
 CLASSES = (2, 4, 6, 8, 10)
 TASKS = (2, 6, 10)
 """Numbers of tasks for which the classes vary."""
+
+FITTING = {"weights.chunk": 1750}
+"""With fewer heads the network is smaller, so the hypernetwork is too: at most as large as what it makes."""
 
 ITEM = SweepItem(
     title="AudioSet: classes per task and number of tasks",
@@ -26,11 +30,38 @@ ITEM = SweepItem(
                 f"{label}, {tasks} tasks, c = {c}",
                 "audioset",
                 method,
-                options={"benchmark.classes": c, "benchmark.tasks": tasks},
+                options={"benchmark.classes": c, "benchmark.tasks": tasks, **options},
             ),
         )
-        for label, method in (("HNET", "hnet"), ("Online EWC", "online-ewc"))
+        for label, method, options in (("HNET", "hnet", FITTING), ("Online EWC", "online-ewc", {}))
         for tasks in TASKS
         for c in CLASSES
+    ),
+    claims=(
+        difference(
+            "HNET is better than Online EWC on ten tasks of ten classes",
+            "HNET, 10 tasks, c = 10",
+            "Online EWC, 10 tasks, c = 10",
+        ),
+        interaction(
+            "harder tasks cost Online EWC more than HNET",
+            "fall of Online EWC from c = 2 to c = 10 (ten tasks) minus that of HNET",
+            (
+                "Online EWC, 10 tasks, c = 2",
+                "Online EWC, 10 tasks, c = 10",
+                "HNET, 10 tasks, c = 2",
+                "HNET, 10 tasks, c = 10",
+            ),
+        ),
+        interaction(
+            "more tasks cost Online EWC more than HNET",
+            "fall of Online EWC from 2 to 10 tasks (c = 10) minus that of HNET",
+            (
+                "Online EWC, 2 tasks, c = 10",
+                "Online EWC, 10 tasks, c = 10",
+                "HNET, 2 tasks, c = 10",
+                "HNET, 10 tasks, c = 10",
+            ),
+        ),
     ),
 )

@@ -8,25 +8,29 @@ with an LSTM.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from perdure.analysis.dimensionality import dimension_per_step
 from perdure.analysis.importance import keeper_of, mean_importance, stored_importance
 from perdure.analysis.opened import OpenedRun
 from perdure.analysis.statistics import number
+from perdure.paper.conclusions import Claim
 from perdure.paper.findings import TableCell
 from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
+from perdure.paper.solved import RULE, counted, counting_cell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+DIMENSION = "largest dimension of h_t"
+ACCURACY = "accuracy (%)"
 SAMPLES = 1000
 """Test samples for a PCA."""
 
 
 @dataclass(frozen=True)
-class _Form:
+class Form:
     """One form of the figure."""
 
     name: str
@@ -53,11 +57,11 @@ class _Form:
 LSTM = {"network.cell": "lstm", "network.output_layers": (128,)}
 """The LSTM form has a dense layer of 128 units before the head."""
 LONG = {"smoke": (2, 3), "laptop": (5, 10, 15, 20), "paper": (5, 10, 15, 20, 25, 30, 35, 40)}
-SHORTER = {"smoke": (2, 3), "laptop": (5, 10), "paper": (5, 10, 15, 20, 25)}
+SHORTER = {"smoke": (2, 3), "laptop": (5, 10, 15, 20), "paper": (5, 10, 15, 20, 25)}
 FORMS = (
-    _Form("fisher", "Fisher", "online-ewc", {}, LONG),
-    _Form("si", "SI", "si", {}, LONG),
-    _Form("lstm", "LSTM, Fisher", "online-ewc", LSTM, SHORTER),
+    Form("fisher", "Fisher", "online-ewc", {}, LONG),
+    Form("si", "SI", "si", {}, LONG),
+    Form("lstm", "LSTM, Fisher", "online-ewc", LSTM, SHORTER),
 )
 
 
@@ -66,9 +70,18 @@ class _Intuition(Item):
     title: str = "Memory, not length, makes weights important"
     source: str = "Fig. 3 (fig:copy_intuition), SM Figs. (supp:fig:importance_si, supp:fig:copy:lstm), n = 5"
     about: str = (
-        "The dimension of the hidden state grows while a pattern is read, and the importance of "
-        "recurrent weights grows with the length of the pattern, but hardly with that of the sequence."
+        "One task: the dimension of the hidden state at each step, and the mean importance of recurrent "
+        "weights, for patterns as long as the input (p = i) and for short ones in longer and longer inputs."
     )
+    note: str = (
+        "Importance is compared at matched training: all lengths are trained for equally many iterations. "
+        "The empirical Fisher also follows how much of the loss is left, as the accuracies beside it show; "
+        "--set penalties.online-ewc.estimator=exact takes the expectation over the outputs instead. " + RULE
+    )
+
+    def findings_of_the_paper(self, scale: str) -> Sequence[Claim]:
+        """Importance grows with patterns, hardly with length; dimensions grow with patterns."""
+        return [claim for form in FORMS for claim in claims_of(form, scale)]
 
     def settings(self, scale: str) -> list[Setting]:
         """Tied and padded lengths of all forms, each once."""
@@ -77,32 +90,78 @@ class _Intuition(Item):
         }
         return list(found.values())
 
-    def differs(self, scale: str) -> str:
-        """In addition to the scale: the lengths used, and the meaning of the error bars."""
+    def differs(self, scale: str, given: Mapping[str, Any] | None = None) -> str:
+        """In addition to the scale: the lengths used."""
         lengths = (
             f"{form.title} {max(form.lengths[scale])} ({max(form.lengths['paper'])})" for form in FORMS
         )
         cuts = "" if scale == "paper" else f"Longest inputs (in the paper): {', '.join(lengths)}."
-        return " ".join(
-            part for part in (super().differs(scale), cuts, "Bars are SEM, the paper's SD.") if part
-        )
+        return " ".join(part for part in (super().differs(scale, given), cuts) if part)
 
     def seeds(self, scale: str) -> int:
-        """Few, since each takes many runs."""
-        return {"smoke": 1, "laptop": 2}.get(scale, 5)
+        """As in the paper."""
+        return 1 if scale == "smoke" else 5
 
     def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
         """Mean importance of each setting, and a figure with three panels for each form."""
         cells: list[TableCell] = []
         drawn: list[Drawn] = []
         for form in FORMS:
-            more, figure = _form(form, results)
+            more, figure = evaluate_form(form, results, "intuition")
             cells += more
             drawn.append(figure)
         return cells, drawn
 
 
-def _form(form: _Form, results: FinishedRuns) -> tuple[list[TableCell], Drawn]:
+def claims_of(form: Form, scale: str) -> list[Claim]:
+    """What the paper concludes from such a form."""
+    shortest, longest = form.lengths[scale][0], form.lengths[scale][-1]
+    column = f"mean importance, {form.title}"
+    short, long, padded = (
+        form.setting(i, p).label for i, p in ((shortest, shortest), (longest, longest), (longest, shortest))
+    )
+    return [
+        Claim(
+            f"recurrent weights become more important as patterns grow ({form.title})",
+            f"mean importance, i = p = {longest} over i = p = {shortest}",
+            ((1.0, long, column), (-1.0, short, column)),
+            "more",
+            factors=True,
+        ),
+        Claim(
+            f"the length of the sequence alone hardly changes their importance ({form.title})",
+            f"mean importance, i = {longest} over i = {shortest} (p = {shortest})",
+            ((1.0, padded, column), (-1.0, short, column)),
+            "same",
+            factors=True,
+        ),
+        Claim(
+            f"the length of the pattern matters more than that of the sequence ({form.title})",
+            f"mean importance, p = {longest} over p = {shortest} (i = {longest})",
+            ((1.0, long, column), (-1.0, padded, column)),
+            "more",
+            factors=True,
+        ),
+        Claim(
+            f"longer patterns fill more dimensions of the hidden state ({form.title})",
+            f"largest dimension of h_t, i = p = {longest} minus i = p = {shortest}",
+            ((1.0, long, DIMENSION), (-1.0, short, DIMENSION)),
+            "more",
+            unit="dimensions",
+        ),
+        Claim(
+            f"longer sequences alone do not fill more dimensions ({form.title})",
+            f"largest dimension of h_t, i = {longest} minus i = {shortest} (p = {shortest})",
+            ((1.0, padded, DIMENSION), (-1.0, short, DIMENSION)),
+            "same",
+            unit="dimensions",
+            margin=3.0,
+        ),
+    ]
+
+
+def evaluate_form(form: Form, results: FinishedRuns, item: str) -> tuple[list[TableCell], Drawn]:
+    """Cells and figure of one form, for the item of that name."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 3.7), layout="constrained")
@@ -114,32 +173,27 @@ def _form(form: _Form, results: FinishedRuns) -> tuple[list[TableCell], Drawn]:
         (second, f"p = {form.lengths[scale][0]}", form.padded(scale)),
     ):
         runs = [_opened(results, setting) for setting in settings]
-        _dimensions(axes, form.lengths[scale], runs)
+        peaks = _dimensions(axes, form.lengths[scale], runs)
         axes.set_title(f"Dimensions of h_t, {kind}", fontsize=10)
-        numbers = [
-            number([_importance(run) for run in opened])
-            for setting, opened in zip(settings, runs, strict=True)
-        ]
+        values = [tuple(_importance(run) for run in opened) for opened in runs]
+        shown = [(i, number(each)) for i, each in zip(form.lengths[scale], values, strict=True) if each]
         third.errorbar(
-            form.lengths[scale],
-            [one.mean for one in numbers],
-            yerr=[one.sem or 0 for one in numbers],
+            [i for i, _ in shown],
+            [one.mean for _, one in shown],
+            yerr=[one.sd for _, one in shown],
             marker="o",
             linestyle="-" if kind == "p = i" else ":",
             color="C0",
             capsize=2,
             label=kind,
         )
-        for setting, found in zip(settings, numbers, strict=True):
-            hashes = tuple(record.hash for record in results.of(setting))
-            command = results.command("intuition")
-            for column, value in (
-                (f"mean importance, {form.title}", found),
-                ("accuracy (%)", results.number(setting, "final")),
-            ):
-                cell = TableCell(setting.label, column, value, command=command, hashes=hashes)
-                if cell not in cells:  # the shortest input is in both lists
-                    cells.append(cell)
+        for setting, found, peak in zip(settings, values, peaks, strict=True):
+            importance = counting_cell(results, setting, f"mean importance, {form.title}", found, item)
+            cells += [
+                importance,
+                counting_cell(results, setting, DIMENSION, peak, item),
+                _accuracy(results, setting, importance),
+            ]
     third.set(xlabel="input length i", ylabel="mean importance")
     third.set_xticks(form.lengths[scale])
     third.set_title("Importance of recurrent weights", fontsize=10)
@@ -147,13 +201,21 @@ def _form(form: _Form, results: FinishedRuns) -> tuple[list[TableCell], Drawn]:
     third.legend(fontsize=8)
     caption = (
         "Left and middle: components that explain 75 % of the variance, step 0 is the stop bit. "
-        f"Right: mean importance of W_hh and b_hh ({form.title}). Mean over seeds; bars: SEM."
+        f"Right: mean importance of W_hh and b_hh ({form.title}). Mean over seeds; bars and bands: SD."
     )
-    return cells, Drawn(form.name, f"Intuition: {form.title}", caption, figure)
+    known = list(dict.fromkeys(cells))  # the shortest input is in both lists
+    return known, Drawn(form.name, f"Intuition: {form.title}", caption, figure)
 
 
 def _opened(results: FinishedRuns, setting: Setting) -> list[OpenedRun]:
-    return [OpenedRun(results.folder(record), record) for record in results.of(setting)]
+    """The runs of a setting that count."""
+    return [OpenedRun(results.folder(record), record) for record in counted(results, setting)[0]]
+
+
+def _accuracy(results: FinishedRuns, setting: Setting, cell: TableCell) -> TableCell:
+    """The accuracy of all networks of a setting, beside a cell of those that count."""
+    values = tuple(results.values(setting, "final"))
+    return replace(cell, column="accuracy (%)", ours=number(values), values=values, left_out=(), remark="")
 
 
 def _importance(run: OpenedRun) -> float:
@@ -163,16 +225,26 @@ def _importance(run: OpenedRun) -> float:
     return mean_importance(stored_importance(run.state(0), keeper)).recurrent
 
 
-def _dimensions(axes: Axes, lengths: Sequence[int], runs: Sequence[Sequence[OpenedRun]]) -> None:
-    """A line for each length, with its stop bit at step 0."""
+def _dimensions(
+    axes: Axes, lengths: Sequence[int], runs: Sequence[Sequence[OpenedRun]]
+) -> list[tuple[float, ...]]:
+    """A line for each length, with its stop bit at step 0; returns the largest dimension of each seed."""
+    peaks = []
     for length, opened in zip(lengths, runs, strict=True):
         curves = [dimension_per_step(run.states(0, 0, SAMPLES)) for run in opened]
-        mean = [sum(values) / len(values) for values in zip(*curves, strict=True)]
-        axes.plot([step - length for step in range(len(mean))], mean, label=f"i = {length}")
+        peaks.append(tuple(float(max(curve)) for curve in curves))
+        if not curves:
+            continue
+        columns = [number([float(value) for value in values]) for values in zip(*curves, strict=True)]
+        places, mean = [step - length for step in range(len(columns))], [each.mean for each in columns]
+        (line,) = axes.plot(places, mean, label=f"i = {length}")
+        low, high = ([each.mean + sign * each.sd for each in columns] for sign in (-1, 1))
+        axes.fill_between(places, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
     axes.axvline(0, linestyle=":", color="black", linewidth=1)
     axes.set(xlabel="step", ylabel="dimensions")
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
+    return peaks
 
 
 ITEM = _Intuition()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from perdure.paper.comparison import ComparisonItem, row
+from perdure.paper.conclusions import difference, forgotten
 
 ITEM = ComparisonItem(
     title="Part-of-speech tagging of 20 languages",
@@ -19,5 +20,17 @@ ITEM = ComparisonItem(
         row("Masking+SI", "pos", "masking+si", (82.60, 0.09), (82.34, 0.09)),
         row("Coresets-100", "pos", "coresets", (91.64, 0.02), (90.05, 0.03), {"rehearsal.size": 100}),
         row("Coresets-500", "pos", "coresets", (91.60, 0.03), (90.63, 0.03), {"rehearsal.size": 500}),
+    ),
+    laptop_seeds=3,
+    claims=(
+        difference("HNET is better than Online EWC", "HNET", "Online EWC"),
+        difference("HNET is better than SI", "HNET", "SI"),
+        difference("HNET is better than masking with SI", "HNET", "Masking+SI"),
+        difference("Online EWC is better than SI", "Online EWC", "SI"),
+        difference("100 stored sentences a language are better than HNET", "Coresets-100", "HNET"),
+        difference("500 stored sentences are better than 100", "Coresets-500", "Coresets-100"),
+        difference("languages learnt separately do better than together", "From-scratch", "Multitask"),
+        forgotten("Fine-tuning forgets", "Fine-tuning"),
+        forgotten("plain masking forgets", "Masking"),
     ),
 )

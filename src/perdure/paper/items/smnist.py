@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from perdure.paper.comparison import row
+from perdure.paper.conclusions import difference, interaction
 from perdure.paper.sweep import SweepItem, SweepPoint
 
 Pairs = list[tuple[float, float]]
@@ -60,8 +61,7 @@ ITEM = SweepItem(
     title="Sequential Split-SMNIST with more digits per sequence",
     source="Fig. 4 (fig:ssmnist_acc_vs_seq_len) and SM Table (supp:tab:ssmnist:results), n = 10",
     about=(
-        "Strings of m pen-drawn digits in five tasks of two classes. More digits require more memory "
-        "and more computation, and weight-importance methods suffer most."
+        "Strings of m pen-drawn digits in five tasks of two classes; more digits require more working memory."
     ),
     axis="digits m",
     points=tuple(
@@ -72,5 +72,27 @@ ITEM = SweepItem(
         )
         for label, (method, during, final) in PUBLISHED.items()
         for m in (1, 2, 3, 4)
+    ),
+    laptop_seeds=3,
+    claims=(
+        *(
+            difference(f"{label} loses accuracy as digits are added", f"{label}, m = 1", f"{label}, m = 4")
+            for label in ("Online EWC", "SI", "Masking")
+        ),
+        *(
+            interaction(
+                f"{label} loses more than HNET does as digits are added",
+                f"fall of {label} from m = 1 to m = 4 minus that of HNET",
+                (f"{label}, m = 1", f"{label}, m = 4", "HNET, m = 1", "HNET, m = 4"),
+            )
+            for label in ("Online EWC", "SI")
+        ),
+        difference("HNET is better than Online EWC with four digits", "HNET, m = 4", "Online EWC, m = 4"),
+        difference("HNET is better than SI with four digits", "HNET, m = 4", "SI, m = 4"),
+        difference(
+            "masking with SI is better than HNET with three digits", "Masking+SI, m = 3", "HNET, m = 3"
+        ),
+        difference("stored samples are better than HNET with three digits", "Coresets, m = 3", "HNET, m = 3"),
+        difference("stored samples fall behind HNET with four digits", "HNET, m = 4", "Coresets, m = 4"),
     ),
 )

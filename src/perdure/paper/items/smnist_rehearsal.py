@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from perdure.paper.comparison import ComparisonItem, row
+from perdure.paper.conclusions import Claim, difference
 
 SPLIT: Mapping[str, Any] = {"benchmark.variant": "split"}
 WIDE = {**SPLIT, "rehearsal.input_layers": (256,), "rehearsal.output_layers": (256,)}
@@ -28,5 +29,22 @@ ITEM = ComparisonItem(
         row("RtF*", "smnist", "rtf", (99.51, 0.02), (98.41, 0.22), WIDE),
         row("HNET+R", "smnist", "hnet+r", (99.67, 0.01), (99.34, 0.04), SPLIT),
         row("HNET+R*", "smnist", "hnet+r", (99.44, 0.03), (99.10, 0.13), WIDE),
+    ),
+    laptop_seeds=3,
+    claims=(
+        difference("replay protected by a hypernetwork is better than plain replay", "HNET+R", "RtF"),
+        difference("a larger decoder helps plain replay", "RtF*", "RtF"),
+        difference("with a larger decoder the two differ by less than a point", "HNET+R*", "RtF*", "same"),
+        Claim(
+            "replay protected by a hypernetwork is better than 100 stored samples",
+            "HNET+R minus Coresets-100 (final accuracy)",
+            ((1.0, "HNET+R", "final"), (-1.0, "Coresets-100", "final")),
+            "more",
+            margin=0.25,
+        ),
+        difference("more stored samples help", "Coresets-100", "Coresets-10"),
+        difference(
+            "replay protected by a hypernetwork is as good as joint training", "HNET+R", "Multitask", "same"
+        ),
     ),
 )

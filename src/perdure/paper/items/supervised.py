@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from perdure.analysis import choices
 from perdure.analysis.opened import OpenedRun
 from perdure.analysis.statistics import number
 from perdure.analysis.supervised import Reduction
 from perdure.analysis.views import reductions
+from perdure.paper.conclusions import Claim
 from perdure.paper.findings import TableCell
 from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
 
@@ -19,26 +21,41 @@ SIZES = {"smoke": (5, 3), "laptop": (50, 60), "paper": (256, 100)}
 ENOUGH = 0.95
 """Fraction of the network's own accuracy that counts as reached."""
 
+NEEDED = f"dimensions to {100 * ENOUGH:g} % of the network's accuracy"
+
 
 @dataclass(frozen=True)
 class _Supervised(Item):
     title: str = "Dimensions that the tasks need"
     source: str = "SM Fig. (supp:fig:supervised_dim_red), n = 5"
     about: str = (
-        "The hidden states are projected onto the n dimensions that best serve all tasks so far. The "
-        "more tasks are learnt, the more dimensions are needed."
+        "The hidden states are projected onto the n dimensions that best serve all tasks so far, with Online "
+        "EWC on the Permuted Copy Task."
     )
+
+    def findings_of_the_paper(self, scale: str) -> Sequence[Claim]:
+        """More tasks need more dimensions."""
+        del scale
+        return (
+            Claim(
+                "the more tasks are learnt, the more dimensions are needed",
+                "dimensions needed after 5 tasks minus those after 1 task",
+                ((1.0, "after 5 tasks", NEEDED), (-1.0, "after 1 task", NEEDED)),
+                "more",
+                unit="dimensions",
+            ),
+        )
 
     def settings(self, scale: str) -> list[Setting]:
         """Online EWC on the Permuted Copy Task, the runs of Table 1."""
         del scale
         return [EWC]
 
-    def differs(self, scale: str) -> str:
+    def differs(self, scale: str, given: Mapping[str, Any] | None = None) -> str:
         """In addition to the scale: where the search for dimensions ends."""
         columns, iterations = SIZES[scale]
         size = f"At most {columns} dimensions, {iterations} Adam steps for each."
-        return f"{super().differs(scale)} {size}".strip()
+        return f"{super().differs(scale, given)} {size}".strip()
 
     def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
         """A curve for each number of tasks."""
@@ -58,7 +75,7 @@ class _Supervised(Item):
             axes.errorbar(
                 range(1, len(means) + 1),
                 [mean.mean for mean in means],
-                yerr=[mean.sem or 0 for mean in means],
+                yerr=[mean.sd for mean in means],
                 elinewidth=0.6,
                 label=tasks,
             )
@@ -67,8 +84,8 @@ class _Supervised(Item):
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
         caption = (
-            "Mean test accuracy of all tasks so far with n dimensions of the hidden state; "
-            "bars: SEM, in the paper SD."
+            "Mean test accuracy of all tasks so far with n dimensions of the hidden state; bars: SD, as in "
+            "the paper."
         )
         return cells, [Drawn("accuracy", self.title, caption, figure)]
 
@@ -79,15 +96,23 @@ def _cells(tasks: str, reduced: Sequence[Reduction], results: FinishedRuns) -> l
     tried = len(reduced[0].accuracy)
     numbers: dict[str, list[float]] = {
         # A seed that does not get there needs more than were tried.
-        f"dimensions to {100 * ENOUGH:g} % of the network's accuracy": [n or tried for n in needed],
+        NEEDED: [n or tried for n in needed],
         f"accuracy with {tried} dimensions (%)": [one.accuracy[-1] for one in reduced],
         "accuracy with all dimensions (%)": [one.whole for one in reduced],
     }
-    row = f"after {tasks}" + (" (at least)" if None in needed else "")
+    row, remark = f"after {tasks}", "at least" if None in needed else ""
     command = results.command("supervised")
     hashes = tuple(record.hash for record in results.of(EWC))
     return [
-        TableCell(row, column, number([float(v) for v in values]), None, "", command, hashes)
+        TableCell(
+            row,
+            column,
+            number([float(v) for v in values]),
+            command=command,
+            hashes=hashes,
+            values=tuple(float(v) for v in values),
+            remark=remark,
+        )
         for column, values in numbers.items()
     ]
 

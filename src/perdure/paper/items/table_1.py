@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from perdure.paper.comparison import ComparisonItem, row
+from perdure.paper.conclusions import difference, forgotten
 
 ITEM = ComparisonItem(
     title="Permuted Copy Task, all methods",
     source="Table 1 (tab:copy:results:p5), n = 10",
     about=(
-        "Five tasks that recall a pattern of five steps in five orders. Fine-tuning and plain masking "
-        "forget; weight importance retains most; hypernetworks, masking with SI and rehearsal retain nearly "
-        "all."
+        "Five tasks that recall a pattern of five steps, each in its own order, learnt one after the other "
+        "by ten methods."
     ),
     rows=(
         row("Multitask", "permuted-copy", "multitask", None, (99.87, 0.05)),
@@ -24,4 +24,16 @@ ITEM = ComparisonItem(
         row("Gen. Replay (RtF)", "permuted-copy", "rtf", (100.00, 0.00), (100.00, 0.00)),
         row("Coresets-100", "permuted-copy", "coresets", (100.00, 0.00), (99.94, 0.00)),
     ),
+    claims=(
+        forgotten("Fine-tuning forgets", "Fine-tuning"),
+        forgotten("plain masking forgets", "Masking"),
+        difference("Online EWC is better than SI", "Online EWC", "SI"),
+        difference("HNET is better than Online EWC", "HNET", "Online EWC"),
+        difference("HNET is better than SI", "HNET", "SI"),
+        difference("masking with SI is better than masking alone", "Masking+SI", "Masking"),
+        difference("masking with SI is better than SI alone", "Masking+SI", "SI"),
+        difference("HNET is as good as generative replay", "HNET", "Gen. Replay (RtF)", "same"),
+        difference("HNET is as good as 100 stored samples a task", "HNET", "Coresets-100", "same"),
+    ),
+    scales=("smoke", "demo", "laptop", "paper"),
 )

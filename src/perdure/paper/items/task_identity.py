@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from perdure.paper.comparison import ComparisonItem, Row, row
+from perdure.paper.conclusions import difference
 
 Pair = tuple[float, float]
 
@@ -35,5 +36,24 @@ ITEM = ComparisonItem(
         *_pair("SMNIST m = 4", "smnist", ((92.33, 2.49), (73.16, 0.98)), ((90.65, 1.28), (88.94, 1.32)), 4),
         *_pair("AudioSet", "audioset", ((68.82, 0.20), (65.56, 0.35)), ((71.74, 0.20), (66.35, 0.36))),
         *_pair("PoS tagging", "pos", ((87.49, 0.04), (86.89, 0.03)), ((89.78, 0.03), (89.67, 0.04))),
+    ),
+    laptop_seeds=3,
+    claims=(
+        difference(
+            "the task as input does not help on Permuted Copy",
+            "Permuted Copy, with identity",
+            "Permuted Copy",
+            "less",
+        ),
+        *(
+            difference(f"the task as input helps on {name}", f"{name}, with identity", name)
+            for name in ("SMNIST m = 1", "SMNIST m = 2", "SMNIST m = 3", "SMNIST m = 4", "PoS tagging")
+        ),
+        difference(
+            "the task as input makes little difference on AudioSet",
+            "AudioSet, with identity",
+            "AudioSet",
+            "same",
+        ),
     ),
 )

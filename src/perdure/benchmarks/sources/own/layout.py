@@ -14,6 +14,7 @@ from perdure.benchmarks.sources.own.delimited import read_csv
 from perdure.benchmarks.sources.own.parquet import read_parquet
 from perdure.benchmarks.sources.own.parts import SPLITS, Faults, OwnSequences
 from perdure.errors import PerdureError, unknown
+from perdure.files import read
 
 Reader = Callable[[Path, str | None, Faults], list[OwnSequences]]
 
@@ -30,6 +31,8 @@ ARRAYS = ".npy"
 """Extension of files in a sub-folder that hold one array each; together they are read like an npz file."""
 ORDER = "tasks.txt"
 """A file in the folder that lists the tasks in order, one name per line."""
+LONGEST_LIST = 2**24
+"""Size in bytes of the longest list of tasks."""
 DIGITS = 16
 """Number of hexadecimal digits of the digest of a folder's content."""
 
@@ -165,20 +168,23 @@ def _listed(folder: Path) -> list[str]:
     if not path.exists():
         return []
     try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+        lines = [line.strip() for line in read(path, LONGEST_LIST).decode().splitlines()]
     except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", error)
         raise PerdureError(
-            f"'{path}' cannot be read as a list of tasks ({error}); save it as UTF-8."
+            f"'{path}' cannot be read as a list of tasks ({reason}); save it as UTF-8."
         ) from None
     return [line for line in lines if line and not line.startswith("#")]
 
 
 def _chosen(folder: Path, names: Sequence[str], sources: dict[str, Source]) -> list[Source]:
-    for number, name in enumerate(names):
+    seen: set[str] = set()
+    for name in names:
         if name not in sources:
             raise PerdureError(f"'{folder}': {unknown('task', name, sources)}")
-        if name in names[:number]:
+        if name in seen:
             raise PerdureError(f"'{folder}': task '{name}' is listed twice; each task is learnt once.")
+        seen.add(name)
     return [sources[name] for name in names]
 
 

@@ -6,6 +6,7 @@ a tag per step), optionally `split` (train, val or test); every other column is 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +55,7 @@ def checked_header(path: Path, cells: list[str]) -> list[str]:
 
 
 def _check_names(path: Path, header: Sequence[str]) -> None:
-    twice = [name for number, name in enumerate(header) if name in header[:number]]
+    twice = [name for name, count in Counter(header).items() if count > 1]
     if "" in header:
         raise PerdureError(
             f"'{path}', row 1: column {header.index('') + 1} has no name; every column needs one."

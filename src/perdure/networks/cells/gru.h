@@ -3,6 +3,7 @@
 #define PERDURE_GRU_H
 
 #include "activations.h"
+#include "export.h"
 #include "recurrence.h"
 #include "schedule.h"
 
@@ -69,10 +70,10 @@ INLINE void gru_gates_back(const void *cell, const int whole, place at) {
     }
 }
 
-static int gru_forward(int64_t steps, const int64_t *sizes, const int64_t *moves, int64_t units, const real *given,
+EXPORT(gru_forward)(WAY, const real *given,
                        const real *bias, int64_t bias_stride, const real *weight, real *states, real *gates,
                        real *inner) {
-    move *plan = schedule(steps, sizes, moves);
+    move *plan = schedule(steps, sizes, direction);
     real *sums = reserve(sums_size(3) + panels_size(units, 3, units)), *panels = sums + sums_size(3);
     const int ready = plan && sums;
     if (ready) pack_transposed(panels, weight, units, 3, units);
@@ -89,10 +90,10 @@ static int gru_forward(int64_t steps, const int64_t *sizes, const int64_t *moves
     return ready;
 }
 
-static int gru_backward(int64_t steps, const int64_t *sizes, const int64_t *moves, int64_t units, const real *grad,
+EXPORT(gru_backward)(WAY, const real *grad,
                         const real *weight, const real *states, const real *gates, const real *inner, real *delta,
                         real *delta_hidden) {
-    move *plan = schedule(steps, sizes, moves);
+    move *plan = schedule(steps, sizes, direction);
     const int64_t carried_size = up_to(widest(steps, sizes) * units, LANES);
     real *sums = reserve(sums_size(1) + carried_size + panels_size(3 * units, 1, units));
     real *direct = sums + sums_size(1), *panels = direct + carried_size;

@@ -2,6 +2,7 @@
 #ifndef PERDURE_DIAGONAL_H
 #define PERDURE_DIAGONAL_H
 
+#include "export.h"
 #include "schedule.h"
 #include "vectors.h"
 
@@ -26,9 +27,9 @@ static void diagonal_rows(int64_t rows, int64_t linked, int64_t units, const rea
 }
 
 /* The factors are [units], with a stride of 0, or one row for each [rows, units]. */
-static int diagonal_forward(int64_t steps, const int64_t *sizes, const int64_t *moves, int64_t units, const real *given,
+EXPORT(diagonal_forward)(WAY, const real *given,
                             const real *factor, int64_t factor_stride, real *states) {
-    move *plan = schedule(steps, sizes, moves);
+    move *plan = schedule(steps, sizes, direction);
     const int ready = plan != NULL;
     for (int64_t n = 0; ready && n < steps; n++) {
         const move m = plan[n];
@@ -39,14 +40,28 @@ static int diagonal_forward(int64_t steps, const int64_t *sizes, const int64_t *
     return ready;
 }
 
-static int diagonal_backward(int64_t steps, const int64_t *sizes, const int64_t *moves, int64_t units, const real *grad,
+EXPORT(diagonal_backward)(WAY, const real *grad,
                              const real *factor, int64_t factor_stride, real *delta) {
-    move *plan = schedule(steps, sizes, moves);
+    move *plan = schedule(steps, sizes, direction);
     const int ready = plan != NULL;
     for (int64_t n = steps - 1; ready && n >= 0; n--) {
         const move m = plan[n];
         diagonal_rows(m.size, m.taken, units, grad + m.first * units, factor + m.after * factor_stride, factor_stride,
                       delta + m.after * units, delta + m.first * units);
+    }
+    free(plan);
+    return ready;
+}
+
+/* out_t = delta_t h_{t-1}, the gradient of each row's factors; 0 in rows that do not go on from another. */
+EXPORT(diagonal_products)(WAY, const real *delta, const real *states, real *out) {
+    move *plan = schedule(steps, sizes, direction);
+    const int ready = plan != NULL;
+    for (int64_t n = 0; ready && n < steps; n++) {
+        const move m = plan[n];
+        const int64_t first = m.first * units, linked = m.carried * units;
+        for (int64_t k = 0; k < linked; k++) out[first + k] = delta[first + k] * states[m.before * units + k];
+        memset(out + first + linked, 0, (size_t)(m.size * units - linked) * sizeof(real));
     }
     free(plan);
     return ready;

@@ -3,6 +3,7 @@
 #define PERDURE_LSTM_H
 
 #include "activations.h"
+#include "export.h"
 #include "recurrence.h"
 #include "schedule.h"
 
@@ -63,9 +64,9 @@ INLINE void lstm_gates_back(const void *cell, const int whole, place at) {
     put(delta + 3 * units, to_h * squashed * (o * (one - o)), whole, at.which);
 }
 
-static int lstm_forward(int64_t steps, const int64_t *sizes, const int64_t *moves, int64_t units, const real *given,
+EXPORT(lstm_forward)(WAY, const real *given,
                         const real *weight, real *states, real *gates, real *memory, real *squashed) {
-    move *plan = schedule(steps, sizes, moves);
+    move *plan = schedule(steps, sizes, direction);
     real *sums = reserve(sums_size(4) + panels_size(units, 4, units)), *panels = sums + sums_size(4);
     const int ready = plan && sums;
     if (ready) pack_transposed(panels, weight, units, 4, units);
@@ -82,10 +83,10 @@ static int lstm_forward(int64_t steps, const int64_t *sizes, const int64_t *move
     return ready;
 }
 
-static int lstm_backward(int64_t steps, const int64_t *sizes, const int64_t *moves, int64_t units, const real *grad,
+EXPORT(lstm_backward)(WAY, const real *grad,
                          const real *weight, const real *gates, const real *memory, const real *squashed,
                          real *delta) {
-    move *plan = schedule(steps, sizes, moves);
+    move *plan = schedule(steps, sizes, direction);
     const int64_t carried_size = up_to(widest(steps, sizes) * units, LANES);
     real *sums = reserve(sums_size(1) + carried_size + panels_size(4 * units, 1, units));
     real *to_memory = sums + sums_size(1), *panels = to_memory + carried_size;

@@ -3,6 +3,7 @@
 #define PERDURE_ELMAN_H
 
 #include "activations.h"
+#include "export.h"
 #include "recurrence.h"
 #include "schedule.h"
 
@@ -29,9 +30,9 @@ INLINE void elman_gates_back(const void *cell, const int whole, place at) {
     put(step->delta + here, to_h * (spread(1) - h * h), whole, at.which);
 }
 
-static int elman_forward(int64_t steps, const int64_t *sizes, const int64_t *moves, int64_t units, const real *given,
+EXPORT(elman_forward)(WAY, const real *given,
                          const real *weight, real *states) {
-    move *plan = schedule(steps, sizes, moves);
+    move *plan = schedule(steps, sizes, direction);
     real *sums = reserve(sums_size(1) + panels_size(units, 1, units)), *panels = sums + sums_size(1);
     const int ready = plan && sums;
     if (ready) pack_transposed(panels, weight, units, 1, units);
@@ -45,9 +46,9 @@ static int elman_forward(int64_t steps, const int64_t *sizes, const int64_t *mov
     return ready;
 }
 
-static int elman_backward(int64_t steps, const int64_t *sizes, const int64_t *moves, int64_t units, const real *grad,
+EXPORT(elman_backward)(WAY, const real *grad,
                           const real *weight, const real *states, real *delta) {
-    move *plan = schedule(steps, sizes, moves);
+    move *plan = schedule(steps, sizes, direction);
     real *sums = reserve(sums_size(1) + panels_size(units, 1, units)), *panels = sums + sums_size(1);
     const int ready = plan && sums;
     if (ready) pack(panels, weight, units, units);

@@ -1,0 +1,67 @@
+"""Analyses that the paper does not have, as findings: transfer between tasks, and plasticity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from perdure.analysis import choices
+from perdure.analysis.finding import Finding, Value, lines
+from perdure.analysis.opened import OpenedRun
+from perdure.analysis.plasticity import Plasticity, dormant_share, effective_rank
+from perdure.analysis.transfer import mean, transfer
+from perdure.errors import PerdureError
+
+
+def transferred(run: OpenedRun, options: choices.TransferOptions) -> Finding:
+    """Forward and backward transfer of each task, and their means."""
+    del options
+    found, count = transfer(run.record), len(run.record.tasks)
+    if not found.backward:
+        raise PerdureError(f"Run {run.record.hash} learns all tasks together; there is nothing to transfer.")
+    forward = [math.nan, *found.forward] if found.forward else [math.nan] * count
+    backward = [*found.backward, math.nan]
+    rows: list[list[Value]] = [[f"task {task + 1}", forward[task], backward[task]] for task in range(count)]
+    means = (mean(found.forward), mean(found.backward))
+    rows.append(["mean", *(math.nan if value is None else value for value in means)])
+    title = f"{run.title}: transfer in percentage points of {run.record.score}"
+    series = {"forward": forward, "backward": backward}
+    return Finding(title, ["task", *series], rows, lines(range(1, count + 1), series, "task", "points"))
+
+
+def plasticity(run: OpenedRun, options: choices.PlasticityOptions) -> Finding:
+    """For each task right after it was learnt: its accuracy, dormant units and the rank of the states."""
+    found = plasticity_of(run, options)
+    rows: list[list[Value]] = [[task + 1, *each] for task, each in enumerate(found)]
+    title = f"{run.title}: the newest task after each phase, its states on test data"
+    columns = ["task", f"{run.record.score} (%)", "dormant units (%)", "effective rank"]
+    series = {
+        "accuracy (%)": [each.accuracy for each in found],
+        "dormant units (%)": [each.dormant for each in found],
+        "effective rank": [each.rank for each in found],
+    }
+    return Finding(title, columns, rows, lines(range(1, len(found) + 1), series, "task", "value"))
+
+
+def plasticity_of(run: OpenedRun, options: choices.PlasticityOptions) -> list[Plasticity]:
+    """The measures of each task right after it was learnt."""
+    result = []
+    for task in range(len(run.record.tasks)):
+        phase = run.phase_of(task)
+        states = run.states(phase, task, options.samples).during("all")
+        result.append(
+            Plasticity(
+                run.record.accuracy[phase][task],
+                100 * dormant_share(states, options.tau),
+                effective_rank(states),
+            )
+        )
+    return result
+
+
+OF_RUN: dict[str, Callable[[OpenedRun, Any], Finding]] = {
+    "transfer": transferred,
+    "plasticity": plasticity,
+}
+"""These analyses by name."""

@@ -1,0 +1,92 @@
+"""What a run rehearses, beside real sequences: whether replayed ones look like those of their task.
+
+The paper observes that samples from the prior of a sequential VAE are no meaningful digits, although digits
+are reconstructed well (SM "Replay for Split-SMNIST experiments"). Here that is measured by the nearest real
+training sequence, among those of all tasks: how far it is, and whether it belongs to the task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from perdure.analysis.opened import OpenedRun, config_of, state_of
+from perdure.errors import PerdureError
+from perdure.experiment import assemble, generators_of, on_device
+from perdure.learning.embedding_tables import read_through
+from perdure.learning.engine import outputs_of
+from perdure.learning.learner import REHEARSAL
+from perdure.learning.phase import context_of
+from perdure.rehearsal.rehearsal import sequences_of
+from perdure.storage.record import Record
+from perdure.storage.store import RunFolder
+
+REAL = "real"
+Examples = dict[str, list[Tensor]]
+"""By kind, some sequences [T, F]: real ones, and what is stored, reconstructed or replayed."""
+
+
+@torch.no_grad()
+def examples(folder: RunFolder, record: Record, count: int) -> list[Examples]:
+    """For each task, some real test sequences and what the finished run rehearses of it."""
+    config = config_of(record)
+    if config.rehearsal is None:
+        raise PerdureError(
+            f"Run {record.hash} ({record.method}) rehearses nothing; coresets, rtf and hnet+r do."
+        )
+    tasks, learner = assemble(config)
+    data = on_device(tasks, "cpu")
+    generators = generators_of(config)
+    state = state_of(folder, len(record.iterations) - 1, learner, outputs_of(data), generators)
+    memory = state.memories[REHEARSAL]
+    last, formats = len(tasks) - 1, {task: splits.train.without_samples() for task, splits in enumerate(data)}
+    context = context_of(learner, state, {last: data[last]}, formats, generators)
+    rows = []
+    for task, splits in enumerate(data):
+        real = read_through(splits.test, task, state.parameters).batch(slice(0, count))
+        rehearsed = config.rehearsal.examples(memory, context, task, real)
+        rows.append({REAL: sequences_of(real, real.rows)} | rehearsed)
+    return rows
+
+
+class Likeness(NamedTuple):
+    """How much some sequences are like real ones."""
+
+    recognised: float
+    """Percent whose nearest real training sequence belongs to their task."""
+    distance: float
+    """Mean Euclidean distance to the nearest real training sequence of their task."""
+
+
+def likeness(sequences: Sequence[Tensor], task: int, known: Mapping[int, Sequence[Tensor]]) -> Likeness:
+    """Compare sequences [T, F] of a task with known real ones of all tasks; shorter ones end with zeros."""
+    longest = max(len(each) for group in (sequences, *known.values()) for each in group)
+    asked = _vectors(sequences, longest)
+    nearest = {other: torch.cdist(asked, _vectors(group, longest)).amin(1) for other, group in known.items()}
+    others = [distances for other, distances in nearest.items() if other != task]
+    own = nearest[task]
+    wins = own < torch.stack(others).amin(0) if others else torch.ones_like(own, dtype=torch.bool)
+    return Likeness(100 * float(wins.double().mean()), float(own.mean()))
+
+
+def _vectors(sequences: Sequence[Tensor], steps: int) -> Tensor:
+    """One row [T F] for each sequence."""
+    padded = [torch.nn.functional.pad(each.double(), (0, 0, 0, steps - len(each))) for each in sequences]
+    return torch.stack(padded).flatten(1)
+
+
+def likenesses(run: OpenedRun, samples: int, references: int) -> list[dict[str, Likeness]]:
+    """For each task, by kind, how much rehearsed and real test sequences are like real training ones."""
+    last = len(run.phases) - 1
+    known = {}
+    for task, splits in enumerate(run.data(last)):
+        batch = splits.train.batch(slice(0, references))
+        known[task] = sequences_of(batch, batch.rows)
+    rows = examples(run.folder, run.record, samples)
+    return [
+        {kind: likeness(sequences, task, known) for kind, sequences in row.items()}
+        for task, row in enumerate(rows)
+    ]

@@ -1,0 +1,163 @@
+"""Equal effort within a time limit: all methods are given the same number of trials, in rounds.
+
+A round adds the same trials to the search of every method. How many, and whether there is another round,
+follows from the times of those before, less what the reporting seeds of all methods will need. So the number
+of trials is the same for all whenever the time is up, however slow a method is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+
+from perdure.compare.question import Comparison
+from perdure.errors import Interrupted, PerdureError, Refused
+from perdure.search.clock import CAUTION, Clock, needed
+from perdure.search.state import TRIALS, Design, Search, load
+from perdure.search.study import Budget
+from perdure.storage.store import RunFolder
+
+GROWTH = 3
+"""A round makes at most this many times as many trials as there were: early times are rough."""
+
+Searching = Callable[[Design, Budget], Search]
+"""Carries out, or extends, a search within a budget."""
+
+
+@dataclass
+class Rounds:
+    """A comparison being carried out; `workers` runs are made at the same time."""
+
+    comparison: Comparison
+    designs: Sequence[Design]
+    runs: Path
+    search: Searching
+    budget: Budget
+    workers: int
+    clock: Clock = field(default_factory=lambda: Clock(None))
+
+    def run(self) -> dict[str, Search]:
+        """The finished searches by method, each with the same number of trials and all reporting seeds."""
+        comparison = self.comparison
+        comparison.seeds, comparison.hours = self.budget.seeds, self.budget.hours
+        try:
+            self._tune()
+            found = self._report()
+            comparison.complete = True
+        finally:
+            comparison.seconds = self.clock.spent
+            comparison.save(self.runs)
+        if not found:
+            reasons = "; ".join(f"{name}: {why.rstrip('.')}" for name, why in comparison.left_out.items())
+            hint = "" if self.clock.hours is None else "; more --hours, or fewer --methods, may help"
+            raise PerdureError(f"No method has a result ({reasons}){hint}.")
+        return found
+
+    def _taking_part(self) -> list[Design]:
+        return [design for design in self.designs if design.method not in self.comparison.left_out]
+
+    def _tune(self) -> None:
+        """Rounds of trials until there are enough, or no time for another."""
+        count, most = 0, self.budget.trials
+        searches: dict[str, Search] = {}
+        while count < most:
+            more = most if self.clock.hours is None else self._next(count, searches)
+            if more <= count:
+                break
+            designs = self._taking_part()
+            reserve = self._reserve(searches)
+            for place, design in enumerate(designs):
+                share = None if searches else (place, len(designs))
+                found = self._searched(design, more, 0, reserve, share)
+                if found is not None:
+                    searches[design.method] = found
+                    self._check_memory(found)
+            searches = {design.method: searches[design.method] for design in self._taking_part()}
+            reached = min((_ended(each) for each in searches.values()), default=0)
+            count, stuck = max(reached, count), reached < more
+            self.comparison.trials = count
+            self.comparison.save(self.runs)
+            if stuck or not searches:
+                break
+
+    def _next(self, count: int, searches: dict[str, Search]) -> int:
+        """How many trials every method should have after the next round."""
+        step = max(self.workers, 1)
+        if not count:
+            return min(step, self.budget.trials)
+        seconds = sum(_trial_seconds(each) for each in searches.values()) * CAUTION
+        room = 3600 * (self.clock.hours or 0.0) - self.clock.spent - self._reserve(searches)
+        rounds = math.floor(room / seconds) if seconds > 0 else GROWTH * count
+        return min(count + rounds * step, GROWTH * count, self.budget.trials)
+
+    def _reserve(self, searches: dict[str, Search]) -> float:
+        """Seconds that the reporting seeds of all methods will need."""
+        return sum(needed(each, self.budget.seeds, self.workers) for each in searches.values())
+
+    def _report(self) -> dict[str, Search]:
+        """The reporting seeds of each method; what is left of the time is shared by those that are left."""
+        found = {}
+        designs = self._taking_part()
+        for place, design in enumerate(designs):
+            trials = max(self.comparison.trials, 1)
+            search = self._searched(design, trials, self.budget.seeds, 0.0, (place, len(designs)))
+            if search is not None and any(
+                name in search.seen for c in search.candidates for name in c.hashes
+            ):
+                found[design.method] = search
+            elif search is not None:
+                reason = next((c.reason for c in search.candidates if c.reason), "")
+                self.comparison.left_out[design.method] = f"no reporting seed was finished ({reason})"
+            self.comparison.save(self.runs)
+        return found
+
+    def _searched(
+        self, design: Design, trials: int, seeds: int, reserve: float, share: tuple[int, int] | None
+    ) -> Search | None:
+        """A search with so many trials and seeds, or None, with the reason noted, if it has no result.
+
+        It may take all of the time but the reserve; with a share, what is left divided by methods left.
+        """
+        hours = None
+        if self.clock.hours is not None:
+            left = max(3600 * self.clock.hours - self.clock.spent - reserve, 0.0)
+            left = left if share is None else left / (share[1] - share[0])
+            hours = (load(self.runs, design).seconds + left) / 3600
+        try:
+            return self.search(design, Budget(trials, hours, seeds))
+        except (Interrupted, Refused):
+            raise
+        except PerdureError as error:
+            self.comparison.left_out[design.method] = str(error)
+            return None
+
+    def _check_memory(self, search: Search) -> None:
+        """Leave a method out once every setting that was tried keeps more than is allowed."""
+        limit = self.comparison.constraints.memory
+        least = least_kept(search, self.runs)
+        if limit is not None and least is not None and least > limit:
+            self.comparison.left_out[search.design.method] = (
+                f"it keeps {least} bytes or more, but at most {limit} are allowed"
+            )
+
+
+def least_kept(search: Search, runs: Path) -> int | None:
+    """The smallest number of bytes that any setting of a search keeps, as far as records tell."""
+    found = [RunFolder(runs / TRIALS, name).record() for trial in search.trials for name in trial.hashes]
+    return min(
+        (record.kept_bytes[-1] for record in found if record is not None and record.kept), default=None
+    )
+
+
+def _ended(search: Search) -> int:
+    """How many trials, from the first, need no more work."""
+    waiting = [trial.number for trial in search.trials if trial.status == "waiting"]
+    return min(waiting) - 1 if waiting else len(search.trials)
+
+
+def _trial_seconds(search: Search) -> float:
+    times = [trial.seconds for trial in search.trials if trial.seconds]
+    return fmean(times) if times else 0.0

@@ -1,0 +1,1 @@
+"""A learner for your own sequences: learn task by task, predict, save, go on next month."""

@@ -1,0 +1,67 @@
+"""Which task a sequence belongs to, if nobody says: the one whose network is most certain (least entropy).
+
+Methods with weights of their own for each task need this in the class and domain scenarios (von Oswald et al.
+2020, "Continual learning with hypernetworks").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from perdure.learning.evaluate import EVALUATION_BATCH, Score
+from perdure.networks.batch import Batch, Data
+from perdure.networks.targets import negative_log_likelihood, tally
+from perdure.weights.source import TaskNetwork
+
+UNLIKELY = -1e4
+"""Logit of a class that the chosen task does not have."""
+
+
+class Inferred(NamedTuple):
+    """What was answered without knowing the task."""
+
+    logits: Tensor
+    """Of the chosen tasks [M, outputs of the widest]."""
+    tasks: Tensor
+    """The task chosen for each sequence [B]."""
+
+
+@torch.no_grad()
+def infer(running: Mapping[int, TaskNetwork], batch: Batch) -> Inferred:
+    """Run all tasks on a batch, and answer for each sequence as the most certain one."""
+    assert batch.target is not None
+    tasks = list(running)
+    answers = [network(weights, batch, task) for task, (network, weights) in running.items()]
+    doubts = torch.stack(
+        [batch.answers.unpack(batch.target.uncertainty(logits)).sum(1) for logits in answers]
+    )
+    chosen = doubts.argmin(0)  # the place of the task, for each sequence
+    of_row = batch.answers.pack(chosen[:, None].expand(-1, batch.answers.steps))
+    widest = max(logits.shape[1] for logits in answers)
+    result = answers[0].new_full((len(answers[0]), widest), UNLIKELY)
+    for place, logits in enumerate(answers):
+        own = of_row == place
+        result[own, : logits.shape[1]] = logits[own]
+    return Inferred(result, torch.tensor(tasks, device=chosen.device)[chosen])
+
+
+def evaluate_inferred(running: Mapping[int, TaskNetwork], data: Data, outputs: int) -> Score:
+    """Score on a split whose task is not told; `outputs` is the number of the split's own task."""
+    total: Tensor | None = None
+    loss = 0.0
+    for start in range(0, len(data), EVALUATION_BATCH):
+        batch = data.batch(slice(start, start + EVALUATION_BATCH))
+        logits = infer(running, batch).logits
+        if logits.shape[1] < outputs:  # classes that have not arrived cannot be answered
+            missing = logits.new_full((len(logits), outputs - logits.shape[1]), UNLIKELY)
+            logits = torch.cat([logits, missing], dim=1)
+        loss += float(negative_log_likelihood(logits, batch))
+        found = tally(logits, batch)
+        total = found if total is None else total + found
+    assert total is not None
+    judged = data.target.judge(total)
+    return Score(judged.accuracy, loss / len(data), judged.f1, judged.error)

@@ -1,0 +1,137 @@
+"""The folder of committed results: records without tensors, findings, and the page made of them.
+
+Layout: HASH/record.json (one line, curves thinned), findings/ITEM-SCALE.json, searches/ID/search.json (how
+settings were chosen), notes/ITEM.md (by hand: what was tried where ours differ), estimates.json (what runs
+that are missing would take). Tables are computed
+again from the records; items that need the weights of runs keep the findings that were computed where the
+weights are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from perdure.files import write
+from perdure.paper.findings import FOLDER, Findings, all_findings
+from perdure.paper.item import FinishedRuns, items
+from perdure.paper.results import evaluate
+from perdure.search.state import all_searches
+from perdure.storage.record import Record
+from perdure.storage.store import all_records
+
+SCALES = ("paper", "laptop")
+"""Scales whose results are kept."""
+MOST_SEEDS = 10
+"""Seeds 0 to 9 are reported; those of searches are far above."""
+POINTS = 12
+"""Points of a curve that are kept of each phase."""
+DIGITS = 4
+"""Significant digits of their values."""
+
+
+class Collected(NamedTuple):
+    """How many of each kind were copied."""
+
+    records: int
+    findings: int
+    searches: int
+
+
+def collect(runs: Path, results: Path) -> Collected:
+    """Copy finished records that items need, findings, and searches with a choice into the results."""
+    records, _ = all_records(runs)
+    findings, _ = all_findings(runs)
+    findings = [one for one in findings if one.scale in SCALES]
+    searches = [each for each in all_searches(runs) if each.chosen and each.design.scale in SCALES]
+    used = {name for one in findings for cell in one.cells for name in cell.hashes}
+    used |= {name for search in searches for each in search.candidates for name in each.hashes}
+    wanted = _wanted()
+    chosen = [
+        record
+        for record in records
+        if record.hash in used
+        or (record.seed < MOST_SEEDS and _without_seeds(record.config) in wanted)  # no tuning seeds
+    ]
+    for record in chosen:
+        write(results / record.hash / "record.json", line(compact(record).json))
+    for one in findings:
+        write(results / FOLDER / f"{one.file}.json", line(one.json))
+    for search in searches:
+        search.save(results)
+    return Collected(len(chosen), len(findings), len(searches))
+
+
+def _wanted() -> set[str]:
+    """The settings of all items at the scales that are kept, whatever the seeds of runs and data."""
+    return {
+        _without_seeds(setting.configs(scale, 1)[0].json)
+        for item in items().values()
+        for scale in SCALES
+        for setting in item.settings(scale)
+    }
+
+
+def _without_seeds(config: Mapping[str, Any]) -> str:
+    """A config's JSON as text, without the run's seed and the data's."""
+    plain = {name: value for name, value in config.items() if name != "seed"}
+    benchmark = {name: value for name, value in config["benchmark"].items() if name != "data_seed"}
+    return json.dumps(plain | {"benchmark": benchmark}, sort_keys=True)
+
+
+def compact(record: Record) -> Record:
+    """The record with curves of a few points and digits; everything else as it is."""
+    return replace(record, curves=[_thinned(curve) for curve in record.curves])
+
+
+def _thinned(curve: list[dict[str, float]]) -> list[dict[str, float]]:
+    """Evenly spaced points of a curve, the last among them."""
+    step = -(-len(curve) // POINTS) or 1
+    kept = curve[::-1][::step][::-1]
+    return [{name: float(f"{value:.{DIGITS}g}") for name, value in point.items()} for point in kept]
+
+
+def line(data: object) -> bytes:
+    """JSON in one line."""
+    return (json.dumps(data, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
+
+
+def kept_findings(results: Path) -> list[Findings]:
+    """The findings of all items: tables computed from the records, the others as they were kept."""
+    records = {record.hash: record for record in all_records(results)[0]}
+    stored = {one.file: one for one in all_findings(results)[0]}
+    computed = {one.file: one for one in _computed(results, records)}
+    return list((stored | computed).values())
+
+
+def _computed(results: Path, records: Mapping[str, Record]) -> Iterable[Findings]:
+    """The items that can be computed from records alone and have some, with as many seeds as there are."""
+    there = {(record.benchmark, record.method) for record in records.values()}
+    for name, item in items().items():
+        for scale in SCALES if item.from_records else ():
+            if not any((setting.benchmark, setting.method) in there for setting in item.settings(scale)):
+                continue
+            finished = FinishedRuns(scale, MOST_SEEDS, results, records, partial=True)
+            seeds = max((len(finished.of(setting)) for setting in item.settings(scale)), default=0)
+            if seeds:
+                yield evaluate(name, item, replace(finished, seeds=seeds))[0]
+
+
+def keep_findings(findings: Iterable[Findings], results: Path) -> None:
+    """Write findings beside the records, for the report."""
+    for one in findings:
+        write(results / FOLDER / f"{one.file}.json", line(one.json))
+
+
+def record_count(results: Path) -> int:
+    """Number of records."""
+    return sum(1 for _ in results.glob("*/record.json"))
+
+
+def note(results: Path, name: str) -> str:
+    """What was tried where ours differ from the paper, written by hand; empty if nothing is."""
+    path = results / "notes" / f"{name}.md"
+    return path.read_text(encoding="utf-8").strip() if path.is_file() else ""

@@ -1,0 +1,138 @@
+"""What the paper finds, and beside it what our numbers show: sentences computed from the cells of an item."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from perdure.analysis.statistics import MARGIN, NOT_DECIDED, SAME, Number, number, pairs_needed, sign
+from perdure.paper.findings import CONTRADICTED, SUPPORTED, Conclusion, TableCell
+
+Expectation = Literal["more", "less", "same"]
+"""Whether a contrast is above zero, below zero, or closer to zero than the margin."""
+
+Part = tuple[float, str, str]
+"""Coefficient, row and column of a cell."""
+
+FACTOR = 2.0
+"""Factor below which two positive quantities, such as Fisher values, count as alike."""
+
+SMALL = 0.01
+"""Margin below which two decimals do not show a contrast."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A finding of the paper as a contrast of cells: a weighted sum over cells, seed by seed."""
+
+    paper: str
+    """What the paper finds, after "The paper finds that"."""
+    what: str
+    """What the contrast is, in words."""
+    parts: tuple[Part, ...]
+    expects: Expectation
+    factors: bool = False
+    """Whether logarithms are contrasted, so that the result is a factor."""
+    unit: str = "points"
+    margin: float = MARGIN
+    """Differences smaller than this do not matter; for factors FACTOR is used."""
+
+    def judged(self, cells: Sequence[TableCell]) -> Conclusion | None:
+        """The claim beside what our cells show; None if a cell is missing."""
+        places = {(cell.row, cell.column): cell for cell in cells}
+        if not all((row, column) in places for _, row, column in self.parts):
+            return None
+        chosen = [(factor, places[row, column]) for factor, row, column in self.parts]
+        contrast = self._contrast(chosen)
+        left_out = sum(len(cell.left_out) for _, cell in chosen)
+        if contrast is None:
+            return self._nothing(left_out) if left_out else None
+        margin = math.log10(FACTOR) if self.factors else self.margin
+        found = sign(contrast, margin=margin)
+        expected = {"more": 1, "less": -1, "same": SAME}[self.expects]
+        verdict = NOT_DECIDED if found is None else SUPPORTED if found == expected else CONTRADICTED
+        needed = pairs_needed(contrast, margin=margin) if found is None else None
+        return Conclusion(
+            paper=f"The paper finds that {self.paper}.",
+            ours=(f"Ours: {self.what}, {self._said(contrast, left_out)}{self._in_words(found, margin)}."),
+            verdict=verdict,
+            contrast=contrast,
+            needed=needed,
+        )
+
+    def _contrast(self, chosen: Sequence[tuple[float, TableCell]]) -> Number | None:
+        """The contrast of each seed that counts in all cells, as a number over seeds; None if none does."""
+        values = [(factor, cell.by_seed) for factor, cell in chosen]
+        seeds = sorted(set.intersection(*(set(each) for _, each in values)))
+        if not seeds or (self.factors and any(one <= 0 for _, each in values for one in each.values())):
+            return None
+        of = math.log10 if self.factors else float
+        return number([sum(factor * of(each[seed]) for factor, each in values) for seed in seeds])
+
+    def _nothing(self, left_out: int) -> Conclusion:
+        """What is said if no seed counts in all cells."""
+        return Conclusion(
+            paper=f"The paper finds that {self.paper}.",
+            ours=f"Ours: {self.what}: no seed counts in all of them ({_networks(left_out)} left out).",
+            verdict=NOT_DECIDED,
+            contrast=Number(0.0, None, 0),
+        )
+
+    def _said(self, contrast: Number, left_out: int = 0) -> str:
+        """Mean and interval in words."""
+        if self.factors:
+            low, high = (None if end is None else f"{10**end:.3g}" for end in (contrast.low, contrast.high))
+            text = f"factor {10**contrast.mean:.3g}"
+        else:
+            digits = "+.2f" if self.margin >= SMALL else "+.3g"
+            low, high = (None if end is None else f"{end:{digits}}" for end in (contrast.low, contrast.high))
+            text = f"{contrast.mean:{digits}} {self.unit}"
+        count = f"n = {contrast.n}" + (f", {_networks(left_out)} left out" if left_out else "")
+        if low is None or high is None:
+            return f"{text} ({count})"
+        return f"{text} (95 % interval {low} to {high}, {count})"
+
+    def _in_words(self, found: int | None, margin: float) -> str:
+        if found is None:
+            return ""
+        if found == SAME:
+            size = f"a factor of {FACTOR:g}" if self.factors else f"{margin:g} {self.unit}"
+            return f": shown to be less than {size}"
+        higher = (
+            ("more" if found > 0 else "less") if not self.factors else ("above 1" if found > 0 else "below 1")
+        )
+        return f": shown to be {higher}" if self.factors else f": shown to be {higher} than zero"
+
+
+def _networks(count: int) -> str:
+    """A number of networks."""
+    return f"{count} network{'' if count == 1 else 's'}"
+
+
+def difference(
+    paper: str, first: str, second: str, expects: Expectation = "more", column: str = "final"
+) -> Claim:
+    """A claim about two rows: first minus second."""
+    what = f"{first} minus {second} ({column} accuracy)"
+    return Claim(paper, what, ((1.0, first, column), (-1.0, second, column)), expects)
+
+
+def forgotten(paper: str, row: str, expects: Expectation = "more") -> Claim:
+    """A claim about what a method forgets: during minus final."""
+    parts = ((1.0, row, "during"), (-1.0, row, "final"))
+    return Claim(paper, f"{row}, during minus final accuracy", parts, expects)
+
+
+def interaction(
+    paper: str, what: str, rows: tuple[str, str, str, str], expects: Expectation = "more"
+) -> Claim:
+    """A claim about two falls: (first minus second) minus (third minus fourth), final accuracy."""
+    signs = (1.0, -1.0, -1.0, 1.0)
+    return Claim(paper, what, tuple((s, r, "final") for s, r in zip(signs, rows, strict=True)), expects)
+
+
+def conclusions_of(claims: Sequence[Claim], cells: Sequence[TableCell]) -> list[Conclusion]:
+    """Every claim that the cells can say something about."""
+    return [found for claim in claims if (found := claim.judged(cells)) is not None]

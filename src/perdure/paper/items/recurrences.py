@@ -1,0 +1,248 @@
+"""Other recurrences: whether the paper's thesis holds where no matrix takes one state to the next.
+
+The experiments of Fig. 3, Table 1 and Table 2 with a complex diagonal recurrence, a minimal GRU and a
+selective diagonal one, beside the paper's Elman network: does importance still grow with the pattern, and
+does Online EWC still suffer from working memory?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from perdure.analysis.statistics import NOT_DECIDED, Number
+from perdure.paper.comparison import Row, cells_of
+from perdure.paper.conclusions import Claim, difference, interaction
+from perdure.paper.findings import Conclusion, TableCell
+from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
+from perdure.paper.items.intuition import ACCURACY, Form, claims_of, evaluate_form
+
+TRAINED = 99.0
+"""Accuracy in percent above which the paper compares importance."""
+
+CELLS = {"Elman": "elman", "LRU": "lru", "min-GRU": "min-gru", "Selective": "selective-diagonal"}
+"""Cells by the names in tables."""
+LENGTHS = {"smoke": (2, 3), "laptop": (5, 10, 15), "paper": (5, 10, 15, 20, 25)}
+"""Input lengths of the experiment of Fig. 3."""
+METHODS = {
+    "Fine-tuning": "fine-tuning",
+    "Online EWC": "online-ewc",
+    "From scratch": "from-scratch",
+    "HNET": "hnet",
+}
+ITERATIONS = 2000
+"""Of every method at laptop scale, so that all cells and problems are compared at equal training."""
+PROBLEMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "permuted": ("permuted-copy", {}),
+    "padded": ("padded-copy", {}),
+    "r = 1": ("pattern-manipulation", {"benchmark.r": 1}),
+    "r = 5": ("pattern-manipulation", {"benchmark.r": 5}),
+}
+"""The problems of Tables 1 and 2."""
+SMOKE = (("Elman", "LRU"), ("permuted", "r = 1"))
+"""Cells and problems at smoke scale, where it is enough that everything runs."""
+
+
+def _cells(scale: str) -> tuple[str, ...]:
+    """Names of the cells at a scale."""
+    return SMOKE[0] if scale == "smoke" else tuple(CELLS)
+
+
+def _problems(scale: str) -> tuple[str, ...]:
+    """Names of the problems at a scale."""
+    return SMOKE[1] if scale == "smoke" else tuple(PROBLEMS)
+
+
+def _forms(scale: str) -> list[Form]:
+    """The experiment of Fig. 3 with each cell."""
+    chosen = {title: CELLS[title] for title in _cells(scale)}
+    return [
+        Form(cell, f"{title}, Fisher", "online-ewc", {"network.cell": cell}, LENGTHS)
+        for title, cell in chosen.items()
+    ]
+
+
+def _methods(scale: str, problem: str) -> list[str]:
+    """Names of the methods of a problem: at smaller scales those that a question needs.
+
+    Fine-tuning shows that there is something to forget, networks from scratch how hard five XORs are.
+    """
+    if scale == "paper":
+        return list(METHODS)
+    needed = {"permuted": ["Fine-tuning", "Online EWC"], "padded": ["Online EWC"]}
+    return needed.get(problem, ["Online EWC", "From scratch"])
+
+
+def _row(title: str, label: str, problem: str, scale: str) -> Row:
+    benchmark, options = PROBLEMS[problem]
+    more: dict[str, Any] = {"training.iterations": ITERATIONS} if scale == "laptop" else {}
+    if label == "HNET" and title != "Elman":
+        more["weights.ratio"] = 0.9
+    given = {"network.cell": CELLS[title], **options, **more}
+    return Row(Setting(_label(title, label, problem), benchmark, METHODS[label], given))
+
+
+def _label(title: str, label: str, problem: str) -> str:
+    return f"{title}: {label}, {problem}"
+
+
+@dataclass(frozen=True)
+class Asked(Claim):
+    """A finding of the paper, asked of a cell that it does not have.
+
+    As in the paper, importance is compared only between networks above 99 % accuracy.
+    """
+
+    def judged(self, cells: Sequence[TableCell]) -> Conclusion | None:
+        """The claim beside what our cells show, or why they show nothing."""
+        found = super().judged(cells)
+        if found is None:
+            return None
+        asked = replace(found, paper=f"Asked here: {self.paper}.")
+        rows = {row for _, row, _ in self.parts}
+        low = {
+            cell.row: cell.ours.mean
+            for cell in cells
+            if cell.row in rows and cell.column == ACCURACY and cell.ours and cell.ours.mean <= TRAINED
+        }
+        if not low:
+            return asked
+        said = ", ".join(f"{row} {mean:.1f} %" for row, mean in low.items())
+        ours = f"Ours: not compared, since not all networks are above {TRAINED:g} % ({said})."
+        return replace(asked, ours=ours, verdict=NOT_DECIDED, needed=None)
+
+
+def _asked(claim: Claim) -> Asked:
+    return Asked(**{field.name: getattr(claim, field.name) for field in fields(claim)})
+
+
+def _about_memory(title: str) -> list[Claim]:
+    """Whether Online EWC suffers from working memory, and not from difficulty or length alone."""
+
+    def ewc(problem: str) -> str:
+        return _label(title, "Online EWC", problem)
+
+    def alone(problem: str) -> str:
+        return _label(title, "From scratch", problem)
+
+    found = [
+        difference(
+            f"Online EWC protects old tasks ({title})",
+            ewc("permuted"),
+            _label(title, "Fine-tuning", "permuted"),
+        ),
+        difference(f"more computation costs Online EWC more ({title})", ewc("r = 1"), ewc("r = 5")),
+        difference(
+            f"length alone costs Online EWC less than five XORs do ({title})", ewc("padded"), ewc("r = 5")
+        ),
+        interaction(
+            f"five XORs cost Online EWC more than networks that need not remember old tasks ({title})",
+            "fall of Online EWC from r = 1 to r = 5 minus that from scratch",
+            (ewc("r = 1"), ewc("r = 5"), alone("r = 1"), alone("r = 5")),
+        ),
+    ]
+    if title != "Elman":
+        elman = [_label("Elman", "Online EWC", problem) for problem in ("r = 1", "r = 5")]
+        found.append(
+            interaction(
+                f"five XORs cost Online EWC less with the {title} cell than with the Elman cell",
+                f"fall from r = 1 to r = 5 with {title} minus that with Elman",
+                (ewc("r = 1"), ewc("r = 5"), elman[0], elman[1]),
+                "less",
+            )
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class _Recurrences(Item):
+    title: str = "Other recurrences"
+    source: str = "not in the paper; its Fig. 3, Table 1 and Table 2 with other cells"
+    about: str = (
+        "In the paper the importance of recurrent weights grows with the pattern that must be remembered, "
+        "and Online EWC suffers. Here the same with cells whose states meet only themselves. Importance is "
+        "that of what takes one state to the next: W_hh, or the decay and gate of diagonal cells. From "
+        "scratch, each task has a network of its own, which shows how hard the problem is for the cell."
+    )
+    note: str = (
+        "Hyper-parameters are those of the Elman network, not tuned for each cell; at laptop scale all "
+        f"methods have at most {ITERATIONS} iterations per task, and HNET is left out. Importance is "
+        f"compared between lengths, at equal training and above {TRAINED:g} % accuracy only, never between "
+        "cells, whose recurrent weights are not of the same kind."
+    )
+
+    def settings(self, scale: str) -> list[Setting]:
+        """Fig. 3 of each cell, then all methods on all problems."""
+        forms = _forms(scale)
+        found = {one.label: one for form in forms for one in [*form.tied(scale), *form.padded(scale)]}
+        found |= {row.setting.label: row.setting for row in self._rows(scale)}
+        return list(found.values())
+
+    @staticmethod
+    def _rows(scale: str) -> list[Row]:
+        return [
+            _row(title, label, problem, scale)
+            for problem in _problems(scale)
+            for title in _cells(scale)
+            for label in _methods(scale, problem)
+        ]
+
+    def findings_of_the_paper(self, scale: str) -> Sequence[Claim]:
+        """Those of Fig. 3 and Table 2, which the paper has for other cells, and how cells differ."""
+        claims = [claim for form in _forms(scale) for claim in claims_of(form, scale)]
+        return [
+            _asked(claim)
+            for claim in [*claims, *(c for title in _cells(scale) for c in _about_memory(title))]
+        ]
+
+    def seeds(self, scale: str) -> int:
+        """Three are enough for an interval."""
+        return {"smoke": 1, "laptop": 3}.get(scale, 5)
+
+    def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
+        """Importance of each cell by length, accuracies of all methods, and one figure about Online EWC."""
+        cells: list[TableCell] = []
+        drawn: list[Drawn] = []
+        for form in _forms(results.scale):
+            more, figure = evaluate_form(form, results, "recurrences")
+            cells += more
+            caption = figure.caption.replace("W_hh and b_hh", "what takes one state to the next")
+            drawn.append(replace(figure, caption=caption))
+        cells += [cell for row in self._rows(results.scale) for cell in cells_of(row, results)]
+        return cells, [*drawn, _loss_of_memory(results)]
+
+
+def _loss_of_memory(results: FinishedRuns) -> Drawn:
+    """How well Online EWC ends on each problem, by cell, beside networks of their own for each task."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.4, 3.8), layout="constrained")
+    panels, scale = figure.subplots(1, 2, sharey=True), results.scale
+    for axes, label in zip(panels, ("Online EWC", "From scratch"), strict=True):
+        problems = [problem for problem in _problems(scale) if label in _methods(scale, problem)]
+        for place, title in enumerate(_cells(scale)):
+            numbers: list[Number] = [
+                results.number(_row(title, label, problem, scale).setting, "final") for problem in problems
+            ]
+            axes.errorbar(
+                [position + 0.08 * place for position in range(len(problems))],
+                [one.mean for one in numbers],
+                yerr=[one.sem or 0 for one in numbers],
+                marker="o",
+                linestyle="none",
+                capsize=2,
+                label=title,
+            )
+        axes.set_xticks(range(len(problems)), problems)
+        axes.set_title(label, fontsize=10)
+        axes.grid(alpha=0.3)
+    panels[0].set_ylabel("final accuracy (%)")
+    panels[1].legend(fontsize=8)
+    caption = (
+        "Mean and standard error over seeds. From scratch: a network for each task, so nothing is forgotten."
+    )
+    return Drawn("problems", "Final accuracy by cell", caption, figure)
+
+
+ITEM = _Recurrences()

@@ -1,0 +1,162 @@
+"""Transfer and plasticity against independent formulas; the items that use them run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from perdure.analysis import choices
+from perdure.analysis.newer import plasticity_of, transferred
+from perdure.analysis.opened import OpenedRun
+from perdure.analysis.plasticity import dormant_share, effective_rank
+from perdure.analysis.statistics import NOT_DECIDED, number
+from perdure.analysis.transfer import mean, transfer
+from perdure.errors import PerdureError
+from perdure.experiment import assemble, run
+from perdure.paper.findings import CONTRADICTED, SUPPORTED, TableCell
+from perdure.paper.item import FinishedRuns, find_item
+from perdure.storage.store import RunFolder
+from perdure.testing import small
+
+
+def opened(config, folder):
+    result = run(config, folder)
+    return OpenedRun(RunFolder(folder, result.record.hash), result.record)
+
+
+def test_transfer_is_what_lopez_paz_and_ranzato_define(tmp_path):
+    record = run(small("fine-tuning"), tmp_path).record
+    matrix = [[90.0, 55.0, 40.0], [70.0, 95.0, 60.0], [60.0, 80.0, 99.0]]
+    made = replace(record, accuracy=matrix, untrained=[50.0, 50.0, 50.0])
+    found = transfer(made)
+    assert found.backward == [60 - 90, 80 - 95]
+    assert found.forward == [55 - 50, 60 - 50]
+    assert mean(found.backward) == -22.5
+    assert mean([]) is None
+    assert transfer(replace(made, untrained=[])).forward == []
+
+
+def test_before_anything_is_learnt_tasks_are_at_the_start(tmp_path):
+    config = small("si")
+    record = run(config, tmp_path).record
+    tasks, learner = assemble(config)
+    assert len(record.untrained) == len(tasks)
+    from perdure.experiment import generators_of, on_device
+    from perdure.learning.engine import begin_phase
+    from perdure.learning.evaluate import evaluate
+    from perdure.learning.learner import init
+
+    data = on_device(tasks, "cpu")
+    first = begin_phase(learner, init(learner), [0], data, config.training, generators_of(config))
+    network, weights = first.before.weights(learner, 0)
+    assert record.untrained[0] == evaluate(network, weights, data[0].test, 0).accuracy
+
+
+def test_the_finding_has_a_row_for_each_task_and_their_mean(tmp_path):
+    one = opened(small("si"), tmp_path)
+    finding = transferred(one, choices.TransferOptions())
+    assert len(finding.rows) == len(one.record.tasks) + 1
+    assert math.isnan(finding.rows[0][1])
+    assert finding.rows[-1][2] == pytest.approx(mean(transfer(one.record).backward))
+    with pytest.raises(PerdureError, match="together"):
+        transferred(opened(small("multitask"), tmp_path), choices.TransferOptions())
+
+
+def test_dormant_units_are_those_that_do_not_vary():
+    states = torch.randn(200, 10, generator=torch.Generator().manual_seed(0))
+    assert dormant_share(states) == 0
+    states[:, 3] = 1.0  # stuck, not silent
+    states[:, 7] *= 1e-3
+    assert dormant_share(states) == 0.2
+
+
+def test_the_effective_rank_counts_equal_directions():
+    source = np.random.default_rng(0)
+    q, _ = np.linalg.qr(source.normal(size=(50, 5)) - 0)
+    q -= q.mean(0)
+    q, _ = np.linalg.qr(q)
+    for rank in (1, 3, 5):
+        directions, _ = np.linalg.qr(source.normal(size=(8, rank)))
+        states = torch.tensor(q[:, :rank] @ directions.T)
+        assert effective_rank(states) == pytest.approx(rank, rel=1e-6)
+    assert effective_rank(torch.ones(4, 3)) == 0
+
+
+def test_plasticity_is_that_of_the_newest_task(tmp_path):
+    one = opened(small("fine-tuning"), tmp_path)
+    found = plasticity_of(one, choices.PlasticityOptions())
+    assert [each.accuracy for each in found] == [row[n] for n, row in enumerate(one.record.accuracy)]
+    states = one.states(1, 1, 500).during("all")
+    assert found[1].rank == pytest.approx(effective_rank(states))
+
+
+@pytest.mark.parametrize("name", ["plasticity", "recurrences"])
+def test_items_beyond_the_paper_run_at_smoke_scale(name, tmp_path):
+    item = find_item(name)
+    configs = item.configs("smoke", 1)
+    short = {config.hash: run(config, tmp_path).record for config in configs}
+    cells, drawn = item.evaluate(FinishedRuns("smoke", 1, tmp_path, short))
+    rows = {cell.row for cell in cells}
+    assert {setting.label for setting in item.settings("smoke")} <= rows
+    assert drawn
+    assert all(cell.ours is not None for cell in cells)
+
+
+def cells_of_lru(accuracy):
+    """Importance at two lengths, ten times as large at the longer, with the given accuracy there."""
+    rows = {"LRU, Fisher, i = 5, p = 5": (1.0, 100.0), "LRU, Fisher, i = 15, p = 15": (10.0, accuracy)}
+    found = []
+    for row, (size, percent) in rows.items():
+        for column, value in (("mean importance, LRU, Fisher", size), ("accuracy (%)", percent)):
+            values = tuple(value * (1 + 1e-3 * seed) for seed in range(3)) if value == size else (value,) * 3
+            found.append(TableCell(row, column, number(values), values=values))
+    return found
+
+
+@pytest.mark.parametrize(("accuracy", "verdict"), [(99.5, SUPPORTED), (98.0, NOT_DECIDED)])
+def test_importance_is_compared_only_where_networks_are_trained(accuracy, verdict):
+    """The paper's rule: above 99 %; and what it did not study is not said to be its finding."""
+    claims = find_item("recurrences").findings_of_the_paper("laptop")
+    claim = next(each for each in claims if each.paper.endswith("as patterns grow (LRU, Fisher)"))
+    judged = claim.judged(cells_of_lru(accuracy))
+    assert judged.verdict == verdict
+    assert ("98.0 %" in judged.ours) == (verdict == NOT_DECIDED)
+    assert judged.paper.startswith("Asked here: ")
+
+
+def test_the_question_about_memory_is_answered_from_cells():
+    """Online EWC falls by 20 points with LRU and 10 with Elman; from scratch nothing falls."""
+    falls = {"Elman": 10.0, "LRU": 20.0}
+    cells = []
+    for title, fall in falls.items():
+        for label, problem, value in (
+            ("Online EWC", "r = 1", 95.0),
+            ("Online EWC", "r = 5", 95.0 - fall),
+            ("From scratch", "r = 1", 99.0),
+            ("From scratch", "r = 5", 99.0),
+        ):
+            values = tuple(value + 0.01 * seed * (problem == "r = 5") for seed in range(3))
+            cells.append(TableCell(f"{title}: {label}, {problem}", "final", number(values), values=values))
+    claims = find_item("recurrences").findings_of_the_paper("laptop")
+    judged = {each.paper: found for each in claims if (found := each.judged(cells)) is not None}
+    assert judged["more computation costs Online EWC more (LRU)"].verdict == SUPPORTED
+    (alone,) = [each for name, each in judged.items() if "need not remember" in name and "LRU" in name]
+    assert alone.verdict == SUPPORTED
+    assert alone.contrast.mean == pytest.approx(20, abs=0.1)
+    (other,) = [each for name, each in judged.items() if "less with the LRU cell" in name]
+    assert other.verdict == CONTRADICTED
+    assert other.contrast.mean == pytest.approx(10, abs=0.1)
+
+
+def test_recurrences_are_trained_alike_at_laptop_scale():
+    settings = find_item("recurrences").settings("laptop")
+    trained = {
+        setting.config("laptop", 0).training.iterations for setting in settings if ": " in setting.label
+    }
+    assert trained == {2000}
+    assert not [setting for setting in settings if setting.method == "hnet"]
+    assert [setting for setting in find_item("recurrences").settings("paper") if setting.method == "hnet"]

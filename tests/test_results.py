@@ -1,0 +1,232 @@
+"""Committed results: records become tables again without a run, and the page in docs/ is current."""
+
+from __future__ import annotations
+
+import html
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perdure.analysis.statistics import number
+from perdure.cli import main
+from perdure.files import write_json
+from perdure.paper import committed
+from perdure.paper.claims import THEMES, Theme
+from perdure.paper.committed import compact, kept_findings
+from perdure.paper.findings import Conclusion, Findings
+from perdure.paper.item import FinishedRuns, items
+from perdure.paper.lacking import ESTIMATES, Lacking, estimate_missing, missing
+from perdure.paper.results import evaluate, keep
+from perdure.report.page import page
+from perdure.report.results_text import results_text
+from perdure.report.tables import findings_table
+from perdure.search.state import all_searches
+from perdure.storage.store import all_records
+from report_samples import record as sample
+from search_samples import Pretend, study
+
+ROOT = Path(__file__).parent.parent
+NUMBERS = {"HNET": 99.9, "Online EWC": 98.7, "SI": 94.0, "Fine-tuning": 66.0}
+
+
+def made(setting, scale, seed, final):
+    """A record of a setting that was never run."""
+    config = setting.config(scale, seed)
+    base = sample(setting.method, seed, benchmark=setting.benchmark)
+    tasks = len(base.tasks)
+    long = [[{"iteration": float(k), "val accuracy": 50 + k / 7} for k in range(100)]] * tasks
+    accuracy = [*([99.9] * tasks for _ in range(tasks - 1)), [final] * tasks]
+    during = (99.9 * (tasks - 1) + final) / tasks
+    known = {"hash": config.hash, "config": config.json, "accuracy": accuracy, "curves": long}
+    return replace(base, final=final, during=during, **known)
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """A folder of runs with a part of Table 1 at laptop scale, and a run that no item needs."""
+    folder = tmp_path / "runs"
+    item = items()["table-1"]
+    for setting in item.settings("laptop"):
+        for seed in range(3 if setting.label != "SI" else 2):
+            if setting.label in NUMBERS:
+                record = made(setting, "laptop", seed, NUMBERS[setting.label] + 0.05 * seed)
+                write_json(folder / record.hash / "record.json", record.json)
+    other = sample("si", 77)
+    write_json(folder / other.hash / "record.json", other.json)
+    return folder
+
+
+def test_records_are_collected_without_what_no_item_needs(runs, tmp_path, capsys):
+    results = tmp_path / "results"
+    assert main(["results", "collect", str(runs), "--results", str(results)]) == 0
+    assert "11 records" in capsys.readouterr().out
+    before, after = ({r.hash: r for r in all_records(folder)[0]} for folder in (runs, results))
+    assert len(after) == 11
+    for name, record in after.items():
+        assert replace(record, curves=[]) == replace(before[name], curves=[])
+        assert all(len(curve) <= committed.POINTS for curve in record.curves)
+        assert record.curves[0][-1]["iteration"] == 99.0
+    assert max(path.stat().st_size for path in results.glob("*/record.json")) < 20_000
+
+
+def test_tables_come_back_from_records_alone(runs, tmp_path):
+    results = tmp_path / "results"
+    committed.collect(runs, results)
+    (found,) = [one for one in kept_findings(results) if one.name == "table-1"]
+    finals = {cell.row: cell for cell in found.cells if cell.column == "final"}
+    assert set(finals) == set(NUMBERS)
+    assert finals["HNET"].ours.mean == pytest.approx(99.95)
+    assert (finals["HNET"].ours.n, finals["SI"].ours.n) == (3, 2)
+    assert "--seeds 2" in finals["SI"].command
+    assert finals["HNET"].verdict == "agrees"
+    verdicts = {each.paper: each.verdict for each in found.conclusions}
+    assert verdicts["The paper finds that HNET is better than Online EWC."] == "supported"
+    assert verdicts["The paper finds that Online EWC is better than SI."] == "not decided"  # two seeds
+
+
+def test_the_page_says_what_is_there_and_what_is_missing(runs, tmp_path, capsys):
+    results, docs = tmp_path / "results", tmp_path / "docs"
+    committed.collect(runs, results)
+    (results / "notes").mkdir()
+    (results / "notes" / "table-1.md").write_text("Tried: nothing.\n")
+    assert main(["results", "write", "--results", str(results), "--docs", str(docs)]) == 0
+    text = (docs / "results.md").read_text()
+    (line,) = [line for line in text.splitlines() if line.startswith("| HNET |")]
+    assert line.split(" | ")[4:] == ["99.95 ± 0.03 (3)", "99.83 to 100.07", "99.96 ± 0.01 (10)", "agrees |"]
+    agreed = "| table-1 | laptop | 2 to 3 | 4 | 0 | 2 | 2 | 2 | 0 | 2 | 39 |"
+    assert agreed in text
+    assert "Tried: nothing." in text
+    assert "3. **HNET is the best method that stores no data.** Of 2 findings" in text
+    assert "1. **Weight-importance methods lose accuracy as working memory grows.** No item" in text
+    lacking = {(each.name, each.scale): each for each in missing(results)}
+    # Five seeds of ten methods, 11 of which are there; the time of six methods is unknown.
+    assert lacking["table-1", "laptop"] == Lacking("table-1", "laptop", 50, 39, None)
+    assert "| table-1 | laptop | 39 of 50 | unknown |" in text
+    assert "table-1 (100 runs, unknown)" in text  # at paper scale nothing was run
+    assert results_text(results) == text
+    assert (docs / "report.html").exists()
+    assert main(["report", "--runs", str(results), "--out", str(tmp_path / "page.html")]) == 0
+    assert "Permuted Copy Task, all methods" in (tmp_path / "page.html").read_text()
+    assert main(["show", "--runs", str(results)]) == 0
+
+
+def test_hours_of_what_was_never_run_are_estimated_once(runs, tmp_path, monkeypatch):
+    """Seconds of finished seeds where there are some, else 100 s: those of six methods of Table 1."""
+    results, asked = tmp_path / "results", []
+    committed.collect(runs, results)
+    only = {"table-1": items()["table-1"]}
+    monkeypatch.setattr("perdure.paper.lacking.items", lambda: only)
+
+    def measured(work):
+        asked.extend(work.configs)
+        return {config.hash: 100.0 for config in work.configs}
+
+    monkeypatch.setattr("perdure.paper.lacking.estimate", measured)
+    assert estimate_missing(results, lambda text: None) == 16
+    assert {config.seed for config in asked} == {0}
+    assert estimate_missing(results, lambda text: None) == 16
+    assert len(asked) == 16  # six methods at laptop scale, ten at paper scale
+    laptop = next(each for each in missing(results) if each.scale == "laptop")
+    spent = {"hnet": [], "online-ewc": [], "si": [], "fine-tuning": []}
+    for record in all_records(results)[0]:
+        spent[record.method].append(record.seconds)
+    seconds = sum((5 - len(each)) * sum(each) / len(each) for each in spent.values()) + 6 * 5 * 100.0
+    assert laptop.hours == pytest.approx(seconds / 3600)
+    (results / ESTIMATES).unlink()
+    assert next(each for each in missing(results) if each.scale == "laptop").hours is None
+
+
+def test_runs_of_tuning_seeds_are_not_collected(tmp_path):
+    """The same settings with seeds of a search, or beyond those that are reported."""
+    setting = items()["table-1"].settings("laptop")[3]
+    runs, results = tmp_path / "runs", tmp_path / "results"
+    for seed in (0, 9, 10, 1001):
+        record = made(setting, "laptop", seed, 99.0)
+        write_json(runs / record.hash / "record.json", record.json)
+    assert committed.collect(runs, results) == (2, 0, 0)
+    assert {record.seed for record in all_records(results)[0]} == {0, 9}
+
+
+def test_searches_are_collected_with_the_runs_of_their_choice(tmp_path):
+    runs, results = tmp_path / "runs", tmp_path / "results"
+    search = study(runs, Pretend(test=lambda order: 81.25), scale="laptop").run()
+    study(runs, Pretend()).run()  # at smoke scale, which says nothing
+    assert committed.collect(runs, results) == (2, 0, 1)
+    (kept,) = all_searches(results)
+    assert kept == search
+    text = results_text(results)
+    chosen = search.values
+    row = next(line for line in text.splitlines() if line.startswith("| si | 8 |"))
+    assert f"{chosen['penalties.si.strength']:g}" in row
+    assert "| 81.25 ± 0.00 (2) |" in row
+    assert row.endswith(f"| {search.id} |")
+
+
+def test_large_hypernetworks_are_named_in_every_table(tmp_path):
+    """In the cells, on the page, in the terminal's table and in the report."""
+    setting = items()["table-1"].settings("laptop")[3]
+    sizes = {"network": 100, "trained": 285, "generated network": 100, "generating network": 285}
+    record = replace(made(setting, "laptop", 0, 99.0), parameters=sizes)
+    write_json(tmp_path / record.hash / "record.json", record.json)
+    (found,) = [one for one in kept_findings(tmp_path) if one.name == "table-1"]
+    said = "hypernetwork larger than its network x 2.85"
+    assert {cell.remark for cell in found.cells} == {said}
+    assert f"| HNET ({said}) |" in results_text(tmp_path)
+    assert f"HNET ({said})" in [row[0].text for row in findings_table(found).rows]
+    assert f"HNET ({said})" in html.unescape(page([], [found], "Page"))
+
+
+def test_findings_that_need_weights_are_kept_as_they_were(tmp_path):
+    item = items()["theory"]
+    runs, results = tmp_path / "runs", tmp_path / "results"
+    keep(*evaluate("theory", item, FinishedRuns("laptop", 3, runs, {})), runs)
+    committed.collect(runs, results)
+    (found,) = kept_findings(results)
+    assert found.name == "theory"
+    assert [each.verdict for each in found.conclusions] == ["supported"] * 3
+
+
+def test_damage_and_mistakes_get_a_sentence(tmp_path, capsys):
+    assert main(["results", "collect"]) == 2
+    assert main(["results", "collect", str(tmp_path / "none")]) == 2
+    assert main(["results", "wrtie"]) == 2
+    assert main(["results", "write", "--results", str(tmp_path / "none")]) == 2
+    assert capsys.readouterr().err.count("perdure: ") == 4
+
+
+def test_every_finding_behind_a_claim_exists():
+    known = items()
+    for theme in THEMES:
+        for name, starts in theme.evidence.items():
+            said = [claim.paper for claim in known[name].findings_of_the_paper("laptop")]
+            for start in starts:
+                assert any(paper.startswith(start) for paper in said), (name, start)
+
+
+def test_claims_are_summed_up_from_verdicts():
+    theme = Theme("A claim", {"x": ("it",)})
+
+    def findings(*verdicts):
+        each = [Conclusion("The paper finds that it is so.", "", v, number([1.0])) for v in verdicts]
+        return [Findings("x", "", "", "", "laptop", "", "", conclusions=each)]
+
+    assert "support the claim." in theme.summary(findings("supported"))
+    assert "as far as they decide" in theme.summary(findings("supported", "not decided"))
+    assert "in part" in theme.summary(findings("supported", "contradicted"))
+    assert "contradict the claim" in theme.summary(findings("contradicted"))
+    assert "do not decide" in theme.summary(findings("not decided"))
+    assert theme.summary([]) == "No item with results speaks about it yet."
+
+
+def test_curves_are_thinned_to_their_end():
+    record = made(items()["table-1"].settings("laptop")[0], "laptop", 0, 1.0)
+    (curve, *_) = compact(record).curves
+    assert [point["iteration"] for point in curve] == [float(k) for k in range(0, 100, 9)]
+    assert json.dumps(curve[-1]) == '{"iteration": 99.0, "val accuracy": 64.14}'
+
+
+@pytest.mark.skipif(not (ROOT / "results").is_dir(), reason="no results are committed yet")
+def test_the_committed_page_is_current():
+    assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == results_text(ROOT / "results")
