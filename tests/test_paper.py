@@ -286,13 +286,13 @@ def test_damaged_records_are_named(finished, tmp_path, capsys):
 
 def test_an_item_whose_files_are_gone_does_not_take_the_others_with_it(tmp_path, capsys):
     words = ["--scale", "smoke", "--runs", str(tmp_path)]
-    assert main(["reproduce", "transfer", *words]) == 0
+    assert main(["reproduce", "supervised", *words]) == 0
     for path in tmp_path.glob("*/after-*.safetensors"):
         path.unlink()
     capsys.readouterr()
-    assert main(["reproduce", "transfer", "theory", *words]) == 2
+    assert main(["reproduce", "supervised", "theory", *words]) == 2
     said = capsys.readouterr()
-    assert "transfer is left out" in said.err
+    assert "supervised is left out" in said.err
     assert "Report: " in said.out
     assert (tmp_path / FOLDER / "theory-smoke.json").exists()
 

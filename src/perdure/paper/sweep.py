@@ -41,13 +41,12 @@ class SweepItem(Item):
     """Seeds at laptop scale: fewer for what takes long."""
 
     def settings(self, scale: str) -> list[Setting]:
-        """One setting per point; lines may share some."""
-        del scale
-        return [point.row.setting for point in self.points]
+        """One setting per point; lines may share some. At smoke scale only the ends of each line."""
+        return [point.row.setting for point in self._points(scale)]
 
     def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
         """Cells of all points, and two panels of lines."""
-        points = [point for point in self.points if results.of(point.row.setting)]
+        points = [point for point in self._points(results.scale) if results.of(point.row.setting)]
         cells = [cells_of(point.row, results) for point in points]
         return [cell for pair in cells for cell in pair], [self._drawn(points, cells)]
 
@@ -62,7 +61,17 @@ class SweepItem(Item):
 
     def pairs(self, results: FinishedRuns) -> list[Pair]:
         """All pairs of lines at the same difficulty."""
-        return pairs_of(finished([point.row for point in self.points], results), results)
+        rows = [point.row for point in self._points(results.scale)]
+        return pairs_of(finished(rows, results), results)
+
+    def _points(self, scale: str) -> Sequence[SweepPoint]:
+        """The points at a scale; for smoke, where all need only run, the ends of each line."""
+        if scale != "smoke":
+            return self.points
+        lines: dict[str, list[SweepPoint]] = {}
+        for point in self.points:
+            lines.setdefault(point.line, []).append(point)
+        return [end for line in lines.values() for end in (line[0], line[-1])]
 
     def _drawn(self, points: Sequence[SweepPoint], cells: Sequence[Sequence[TableCell]]) -> Drawn:
         from matplotlib.figure import Figure

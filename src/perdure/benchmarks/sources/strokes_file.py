@@ -11,6 +11,7 @@ import hashlib
 import lzma
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.resources import files
 
 import numpy as np
@@ -147,4 +148,14 @@ def shipped_content() -> bytes:
 
 def shipped() -> dict[str, Strokes]:
     """All digits of Stroke MNIST: 60 000 in `train`, 10 000 in `test`."""
-    return decode(shipped_content(), SHIPPED)
+    return _decoded_once(shipped_content())
+
+
+@lru_cache(maxsize=1)
+def _decoded_once(content: bytes) -> dict[str, Strokes]:
+    """`decode` of the file included with Perdure: a worker that carries out many runs does it once."""
+    parts = decode(content, SHIPPED)
+    for part in parts.values():
+        for array in (part.rows, part.lengths, part.labels):
+            array.setflags(write=False)  # shared by all runs of this process
+    return parts
