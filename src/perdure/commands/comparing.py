@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,6 +76,7 @@ PAGE = "comparison.html"
 
 def comparing(words: list[str]) -> int:
     """Parse, compare, print, write the page."""
+    begun = time.monotonic()
     read = parse(words, switches=SWITCHES, on_off=on_off_options(words))
     if read.help:
         print(HELP, end="")
@@ -87,7 +89,7 @@ def comparing(words: list[str]) -> int:
         raise PerdureError(f"--out: the file name must end in .html or .htm (given: '{out.name}').")
     from perdure.search.clock import Clock
 
-    clock = Clock(hours)
+    clock = Clock(hours, begun=begun)
     designs, left_out = _allowed(read, benchmark, constraints)
     from perdure.compare.question import asked, resumed
     from perdure.search.study import Budget

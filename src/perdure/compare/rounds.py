@@ -89,7 +89,7 @@ class Rounds:
         if not count:
             return min(step, self.budget.trials)
         seconds = sum(_trial_seconds(each) for each in searches.values()) * CAUTION
-        room = 3600 * (self.clock.hours or 0.0) - self.clock.spent - self._reserve(searches)
+        room = self.clock.left - self._reserve(searches)
         rounds = math.floor(room / seconds) if seconds > 0 else GROWTH * count
         return min(count + rounds * step, GROWTH * count, self.budget.trials)
 
@@ -123,7 +123,7 @@ class Rounds:
         """
         hours = None
         if self.clock.hours is not None:
-            left = max(3600 * self.clock.hours - self.clock.spent - reserve, 0.0)
+            left = max(self.clock.left - reserve, 0.0)
             left = left if share is None else left / (share[1] - share[0])
             hours = (load(self.runs, design).seconds + left) / 3600
         try:

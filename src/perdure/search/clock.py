@@ -13,6 +13,10 @@ CAUTION = 1.2
 """Times are known roughly only, so this much more is kept free for the reporting seeds."""
 
 
+ENDING, LONGEST_ENDING = 0.05, 30.0
+"""The fraction of a limit, and the most seconds, kept free for stopping the last runs and writing pages."""
+
+
 @dataclass
 class Clock:
     """Time spent, over all sessions of a search, against its limit in hours (None: no limit)."""
@@ -28,6 +32,14 @@ class Clock:
     def spent(self) -> float:
         """Seconds."""
         return self.earlier + time.monotonic() - self.begun
+
+    @property
+    def left(self) -> float:
+        """Seconds for runs, so that all is done when the limit is reached."""
+        if self.hours is None:
+            return math.inf
+        limit = 3600 * self.hours
+        return limit - min(ENDING * limit, LONGEST_ENDING) - self.spent
 
     def late(self, reserve: float) -> bool:
         """Whether no more trials may run, because `reserve` seconds are needed afterwards."""
