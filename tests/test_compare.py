@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -344,3 +345,10 @@ def test_the_section_has_all_that_was_left_out(tmp_path):
     assert "Left out: hnet: told." in comparison_lines(one.comparison, tmp_path)
     assert comparison_json(one.comparison, tmp_path)["left_out"] == {"hnet": "told"}
     assert find_search(tmp_path, made[0].id).complete
+
+
+@pytest.mark.parametrize(("hours", "free"), [(0.1, 18.0), (2.0, 30.0), (None, None)])
+def test_a_limit_includes_stopping_and_the_page(hours, free, monkeypatch):
+    monkeypatch.setattr("perdure.search.clock.time.monotonic", lambda: 1100.0)
+    clock = Clock(hours, earlier=20.0, begun=1000.0)
+    assert clock.left == (math.inf if hours is None else pytest.approx(3600 * hours - 120.0 - free))
