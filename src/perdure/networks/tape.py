@@ -129,6 +129,14 @@ class NativeAffine(torch.autograd.Function):
         return linear_back(grad, weight) if needs[0] else None, of_weight, of_bias
 
 
+def projected(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Rows W^T + b [S, G] by the compiled library where it runs."""
+    if not available(rows):
+        return functional.linear(rows, weight, bias)
+    outputs: Tensor = NativeAffine.apply(rows, weight, bias)
+    return outputs
+
+
 def affine(
     weights: Weights,
     names: tuple[str, str],
@@ -139,10 +147,7 @@ def affine(
 ) -> Tensor:
     """Inputs W^T + b (plus a task vector), recorded on the tape if there is one."""
     weight, bias = names
-    if tape is None and available(rows):
-        outputs: Tensor = NativeAffine.apply(rows, weights[weight], weights[bias])
-    else:
-        outputs = functional.linear(rows, weights[weight], weights[bias])
+    outputs = projected(rows, weights[weight], weights[bias])
     if task_vector is not None:
         outputs = outputs + task_vector.of_rows(weights)
     if tape is not None:

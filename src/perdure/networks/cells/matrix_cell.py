@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn import functional
 
 from perdure.networks.cells.cell import Cell, LayerInput
 from perdure.networks.cells.layer import PARTS, Layer
@@ -24,7 +23,7 @@ from perdure.networks.layout import Axis, InitialisationRule, Weight, Weights
 from perdure.networks.native.products import recurrent_gradient
 from perdure.networks.native.sweeps import Saved, Sweeps, sweeps_for
 from perdure.networks.packing import Packing, Sweep
-from perdure.networks.tape import AffineMap, watched
+from perdure.networks.tape import AffineMap, projected, watched
 
 
 class MatrixCell(Cell):
@@ -68,7 +67,7 @@ class MatrixCell(Cell):
         added = given.task_vectors[direction]
         bias_ih, bias_hh = weights[prefix + "bias_ih"], weights[prefix + "bias_hh"]
         bias = self.shifted(bias_ih if self.hidden_bias else bias_ih + bias_hh)
-        projection = functional.linear(given.rows, weights[prefix + "weight_ih"], bias)
+        projection = projected(given.rows, weights[prefix + "weight_ih"], bias)
         if added is not None:
             projection = projection + added.of_rows(weights)
         hidden_bias = bias_hh if self.hidden_bias else None
