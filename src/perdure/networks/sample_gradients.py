@@ -78,7 +78,7 @@ def _add_pass(
     measure: Measure,
 ) -> None:
     """Add the measured gradients of a batch's samples to the totals, for each cotangent."""
-    tape = Tape()
+    tape = Tape(lasting=False)
     with torch.enable_grad():
         logits = network(weights, batch, task, tape)
     groups, parameters = tape.maps(), tape.row_parameters()

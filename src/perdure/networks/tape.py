@@ -66,6 +66,8 @@ class Tape:
     layers: list[LayerStates] = field(default_factory=list)
     projections: dict[str, Tensor] = field(default_factory=dict)
     """The input of the recurrence [S, G], by the prefix of a recurrent layer and direction."""
+    lasting: bool = True
+    """Whether the values of projections are kept; otherwise a compiled sweep may use their memory."""
 
     def maps(self) -> list[list[AffineMap]]:
         """All affine maps, those with a common pre-activation in one group."""

@@ -76,7 +76,8 @@ class MatrixCell(Cell):
             if hidden_bias is not None:
                 hidden_bias = watched(hidden_bias.expand(len(given.rows), -1).clone())
         arguments = (projection, hidden_bias, weights[prefix + "weight_hh"])
-        states: Tensor = Unroll.apply(type(self), given.packing, direction == 1, *arguments)
+        spare = given.tape is not None and not given.tape.lasting
+        states: Tensor = Unroll.apply(type(self), given.packing, direction == 1, spare, *arguments)
         if given.tape is not None:
             self._note(prefix, given, direction, states.detach(), projection, hidden_bias)
         return states
@@ -95,7 +96,8 @@ class MatrixCell(Cell):
         packing, added = given.packing, given.task_vectors[direction]
         hidden = projection if hidden_bias is None else hidden_bias
         biases = (prefix + "bias_ih", *(added.names if added else ()))
-        given.tape.projections[prefix] = projection.detach()
+        if given.tape.lasting:
+            given.tape.projections[prefix] = projection.detach()
         given.tape.entries += [
             AffineMap(prefix + "weight_ih", biases, given.rows, projection, packing),
             AffineMap(prefix + "weight_hh", (prefix + "bias_hh",), states, hidden, packing, direction),
@@ -124,7 +126,7 @@ class MatrixCell(Cell):
         """The recurrence alone."""
         bias = weights[prefix + "bias_hh"] if self.hidden_bias else None
         states: Tensor = Unroll.apply(
-            type(self), packing, False, projected, bias, weights[prefix + "weight_hh"]
+            type(self), packing, False, False, projected, bias, weights[prefix + "weight_hh"]
         )
         return states
 
@@ -138,13 +140,19 @@ class Unroll(torch.autograd.Function):
         cell: type[MatrixCell],
         packing: Packing,
         reverse: bool,
+        spare: bool,
         projection: Tensor,
         bias: Tensor | None,
         weight: Tensor,
     ) -> Tensor:
-        """States h [S, H] from the projected input [S, G], b_hh and W_hh."""
+        """States h [S, H] from the projected input [S, G], b_hh and W_hh; a `spare` input may be overwritten."""
         sweep = packing.backward if reverse else packing.forward
-        saved = cell.sweeps(projection).forward(projection, bias, weight, sweep)
+        # Without gates the states would take the input's place, and the result be the input.
+        compiled = sweeps_for(cell, projection) if spare and cell.gates > 1 else None
+        if compiled is None:
+            saved = cell.sweeps(projection).forward(projection, bias, weight, sweep)
+        else:
+            saved = compiled.forward(projection, bias, weight, sweep, spare=True)
         ctx.save_for_backward(weight, *saved)
         ctx.cell, ctx.packing, ctx.reverse = cell, packing, reverse
         ctx.bias_per_row = bias is not None and bias.ndim == 2
@@ -159,13 +167,13 @@ class Unroll(torch.autograd.Function):
         sweep = packing.backward if ctx.reverse else packing.forward
         delta, delta_hidden = ctx.cell.sweeps(grad).backward(grad, tuple(saved), weight, sweep)
         grad_bias = grad_weight = None
-        if ctx.needs_input_grad[4]:
-            grad_bias = delta_hidden if ctx.bias_per_row else delta_hidden.sum(0)
         if ctx.needs_input_grad[5]:
+            grad_bias = delta_hidden if ctx.bias_per_row else delta_hidden.sum(0)
+        if ctx.needs_input_grad[6]:
             grad_weight = recurrent_gradient(delta_hidden, saved[0], sweep)
             if grad_weight is None:
                 grad_weight = _recurrent_gradient(delta_hidden, saved[0], packing, reverse=ctx.reverse)
-        return None, None, None, delta, grad_bias, grad_weight
+        return None, None, None, None, delta, grad_bias, grad_weight
 
 
 def _recurrent_gradient(delta: Tensor, states: Tensor, packing: Packing, *, reverse: bool) -> Tensor:
