@@ -145,7 +145,7 @@ class Unroll(torch.autograd.Function):
         bias: Tensor | None,
         weight: Tensor,
     ) -> Tensor:
-        """States h [S, H] from the projected input [S, G], b_hh and W_hh; a `spare` one may be overwritten."""
+        """States h [S, H] from the input [S, G], b_hh and W_hh; a `spare` input may be overwritten."""
         sweep = packing.backward if reverse else packing.forward
         # Without gates the states would take the input's place, and the result be the input.
         compiled = sweeps_for(cell, projection) if spare and cell.gates > 1 else None
