@@ -47,11 +47,17 @@ class Data:
         sequences: Sequences,
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
+        *,
+        lasting: bool = True,
     ) -> None:
-        """Move the arrays to the device; numpy's are not aligned, see `aligned`."""
+        """Move the arrays to the device; numpy's are not aligned, see `aligned`.
+
+        Inputs are not copied if they are not `lasting` but read at once: batches copy from them anyway.
+        """
         self.target = sequences.target
         self.dtype = dtype
-        self.x = aligned(torch.from_numpy(sequences.x).to(device))
+        x = torch.from_numpy(sequences.x).to(device)
+        self.x = aligned(x) if lasting else x
         y = torch.from_numpy(sequences.y)
         self.y = aligned(y.to(device))
         table = sequences.table

@@ -45,7 +45,7 @@ def fisher(
         raise unknown("Fisher estimator", str(estimator), get_args(Estimator))
     if isinstance(data, Sequences):
         first = next(iter(weights.values()))
-        data = Data(data, first.device, first.dtype)
+        data = Data(data, first.device, first.dtype, lasting=False)
     subset = samples is not None and samples < len(data)
     if generator is None and (subset or estimator == "sampled"):
         raise PerdureError(

@@ -26,11 +26,11 @@ FORWARDS, BACKWARDS, ITSELF = range(3)
 class Way:
     """A sweep as the compiled library reads it: rows per step, and the direction."""
 
-    def __init__(self, sizes: NDArray[np.int64], direction: int) -> None:
-        """The array [T] must stay as it is."""
+    def __init__(self, sizes: NDArray[np.int64], rows: int, address: int, direction: int) -> None:
+        """The array [T], whose sum and address are given, must stay as it is."""
         self.sizes = sizes
-        self.rows = int(sizes.sum())
-        self.addresses = len(sizes), sizes.ctypes.data, direction
+        self.rows = rows
+        self.addresses = len(sizes), address, direction
         """Number of steps, where the array is in memory, and the direction."""
 
 
@@ -52,9 +52,9 @@ class Sweep:
 
     sizes: tuple[int, ...]
     """Number of rows of each step."""
-    array: NDArray[np.int64]
-    """The same for the compiled library."""
     backward: bool
+    way: Way
+    """The same for the compiled library."""
 
     @cached_property
     def moves(self) -> tuple[Move, ...]:
@@ -64,11 +64,6 @@ class Sweep:
             return tuple(Move(t, max(t - 1, 0), size if t else 0) for t, size in enumerate(self.sizes))
         moves = [Move(t, min(t + 1, last), self.sizes[t + 1] if t < last else 0) for t in range(last + 1)]
         return tuple(reversed(moves))
-
-    @cached_property
-    def way(self) -> Way:
-        """The same for the compiled library."""
-        return Way(self.array, BACKWARDS if self.backward else FORWARDS)
 
 
 @dataclass(frozen=True)
@@ -100,16 +95,22 @@ class Packing:
     @cached_property
     def forward(self) -> Sweep:
         """From the first step to the last."""
-        return Sweep(self.sizes, self._sizes, backward=False)
+        return Sweep(self.sizes, False, Way(*self._rows_and_place, FORWARDS))
 
     @cached_property
     def backward(self) -> Sweep:
         """From each sequence's last step to the first."""
-        return Sweep(self.sizes, self._sizes, backward=True)
+        return Sweep(self.sizes, True, Way(*self._rows_and_place, BACKWARDS))
 
     @cached_property
     def _sizes(self) -> NDArray[np.int64]:
         return np.array(self.sizes, dtype=np.int64)
+
+    @cached_property
+    def _rows_and_place(self) -> tuple[NDArray[np.int64], int, int]:
+        """What both ways share: numpy takes longer for a sum and an address than Python for all of it."""
+        sizes = self._sizes
+        return sizes, sum(self.sizes), sizes.ctypes.data
 
     @cached_property
     def _step_of_row(self) -> Tensor:

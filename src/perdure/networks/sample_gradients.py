@@ -28,11 +28,14 @@ Cotangents = Callable[[Tensor, Batch], Iterable[Tensor]]
 
 BLOCK = 2**18
 """Number of entries of the per-sample gradients held at once: 1 MB, about a core's cache."""
-PASS = 2**25
-"""Numbers that one forward and backward pass may store; this bounds the memory."""
+PASS = 2**24
+"""Numbers that one forward and backward pass may store; this bounds the memory.
+
+With twice as many, a tensor may pass 32 MB, and from there on the system's allocator returns memory at once
+and gets it back page by page, which takes longer than the arithmetic of a small layer."""
 FEW = 8
 """Up to this many large gradients are squared one by one (one pass over memory instead of three)."""
-WIDEST = 256
+WIDEST = 512
 """Maximum number of samples per pass; more would not be faster."""
 
 
@@ -75,7 +78,7 @@ def _add_pass(
     measure: Measure,
 ) -> None:
     """Add the measured gradients of a batch's samples to the totals, for each cotangent."""
-    tape = Tape()
+    tape = Tape(lasting=False)
     with torch.enable_grad():
         logits = network(weights, batch, task, tape)
     groups, parameters = tape.maps(), tape.row_parameters()

@@ -66,6 +66,8 @@ class Tape:
     layers: list[LayerStates] = field(default_factory=list)
     projections: dict[str, Tensor] = field(default_factory=dict)
     """The input of the recurrence [S, G], by the prefix of a recurrent layer and direction."""
+    lasting: bool = True
+    """Whether the values of projections are kept; otherwise a compiled sweep may use their memory."""
 
     def maps(self) -> list[list[AffineMap]]:
         """All affine maps, those with a common pre-activation in one group."""
@@ -129,6 +131,14 @@ class NativeAffine(torch.autograd.Function):
         return linear_back(grad, weight) if needs[0] else None, of_weight, of_bias
 
 
+def projected(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Rows W^T + b [S, G] by the compiled library where it runs."""
+    if not available(rows):
+        return functional.linear(rows, weight, bias)
+    outputs: Tensor = NativeAffine.apply(rows, weight, bias)
+    return outputs
+
+
 def affine(
     weights: Weights,
     names: tuple[str, str],
@@ -139,10 +149,7 @@ def affine(
 ) -> Tensor:
     """Inputs W^T + b (plus a task vector), recorded on the tape if there is one."""
     weight, bias = names
-    if tape is None and available(rows):
-        outputs: Tensor = NativeAffine.apply(rows, weights[weight], weights[bias])
-    else:
-        outputs = functional.linear(rows, weights[weight], weights[bias])
+    outputs = projected(rows, weights[weight], weights[bias])
     if task_vector is not None:
         outputs = outputs + task_vector.of_rows(weights)
     if tape is not None:

@@ -33,7 +33,7 @@ INLINE void elman_gates_back(const void *cell, const int whole, place at) {
 EXPORT(elman_forward)(WAY, const real *given,
                          const real *weight, real *states) {
     move *plan = schedule(steps, sizes, direction);
-    real *sums = reserve(sums_size(1) + panels_size(units, 1, units)), *panels = sums + sums_size(1);
+    real *sums = reserve(sums_size(1, units) + panels_size(units, 1, units)), *panels = sums + sums_size(1, units);
     const int ready = plan && sums;
     if (ready) pack_transposed(panels, weight, units, 1, units);
     for (int64_t n = 0; ready && n < steps; n++) {
@@ -49,7 +49,7 @@ EXPORT(elman_forward)(WAY, const real *given,
 EXPORT(elman_backward)(WAY, const real *grad,
                           const real *weight, const real *states, real *delta) {
     move *plan = schedule(steps, sizes, direction);
-    real *sums = reserve(sums_size(1) + panels_size(units, 1, units)), *panels = sums + sums_size(1);
+    real *sums = reserve(sums_size(1, units) + panels_size(units, 1, units)), *panels = sums + sums_size(1, units);
     const int ready = plan && sums;
     if (ready) pack(panels, weight, units, units);
     for (int64_t n = steps - 1; ready && n >= 0; n--) {

@@ -74,7 +74,7 @@ EXPORT(gru_forward)(WAY, const real *given,
                        const real *bias, int64_t bias_stride, const real *weight, real *states, real *gates,
                        real *inner) {
     move *plan = schedule(steps, sizes, direction);
-    real *sums = reserve(sums_size(3) + panels_size(units, 3, units)), *panels = sums + sums_size(3);
+    real *sums = reserve(sums_size(3, units) + panels_size(units, 3, units)), *panels = sums + sums_size(3, units);
     const int ready = plan && sums;
     if (ready) pack_transposed(panels, weight, units, 3, units);
     for (int64_t n = 0; ready && n < steps; n++) {
@@ -95,8 +95,8 @@ EXPORT(gru_backward)(WAY, const real *grad,
                         real *delta_hidden) {
     move *plan = schedule(steps, sizes, direction);
     const int64_t carried_size = up_to(widest(steps, sizes) * units, LANES);
-    real *sums = reserve(sums_size(1) + carried_size + panels_size(3 * units, 1, units));
-    real *direct = sums + sums_size(1), *panels = direct + carried_size;
+    real *sums = reserve(sums_size(1, units) + carried_size + panels_size(3 * units, 1, units));
+    real *direct = sums + sums_size(1, units), *panels = direct + carried_size;
     const int ready = plan && sums;
     if (ready) pack(panels, weight, 3 * units, units);
     for (int64_t n = steps - 1; ready && n >= 0; n--) {

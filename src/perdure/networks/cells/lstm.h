@@ -67,7 +67,7 @@ INLINE void lstm_gates_back(const void *cell, const int whole, place at) {
 EXPORT(lstm_forward)(WAY, const real *given,
                         const real *weight, real *states, real *gates, real *memory, real *squashed) {
     move *plan = schedule(steps, sizes, direction);
-    real *sums = reserve(sums_size(4) + panels_size(units, 4, units)), *panels = sums + sums_size(4);
+    real *sums = reserve(sums_size(4, units) + panels_size(units, 4, units)), *panels = sums + sums_size(4, units);
     const int ready = plan && sums;
     if (ready) pack_transposed(panels, weight, units, 4, units);
     for (int64_t n = 0; ready && n < steps; n++) {
@@ -88,8 +88,8 @@ EXPORT(lstm_backward)(WAY, const real *grad,
                          real *delta) {
     move *plan = schedule(steps, sizes, direction);
     const int64_t carried_size = up_to(widest(steps, sizes) * units, LANES);
-    real *sums = reserve(sums_size(1) + carried_size + panels_size(4 * units, 1, units));
-    real *to_memory = sums + sums_size(1), *panels = to_memory + carried_size;
+    real *sums = reserve(sums_size(1, units) + carried_size + panels_size(4 * units, 1, units));
+    real *to_memory = sums + sums_size(1, units), *panels = to_memory + carried_size;
     const int ready = plan && sums;
     if (ready) pack(panels, weight, 4 * units, units);
     for (int64_t n = steps - 1; ready && n >= 0; n--) {

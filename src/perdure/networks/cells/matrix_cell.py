@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn import functional
 
 from perdure.networks.cells.cell import Cell, LayerInput
 from perdure.networks.cells.layer import PARTS, Layer
@@ -24,7 +23,7 @@ from perdure.networks.layout import Axis, InitialisationRule, Weight, Weights
 from perdure.networks.native.products import recurrent_gradient
 from perdure.networks.native.sweeps import Saved, Sweeps, sweeps_for
 from perdure.networks.packing import Packing, Sweep
-from perdure.networks.tape import AffineMap, watched
+from perdure.networks.tape import AffineMap, projected, watched
 
 
 class MatrixCell(Cell):
@@ -68,7 +67,7 @@ class MatrixCell(Cell):
         added = given.task_vectors[direction]
         bias_ih, bias_hh = weights[prefix + "bias_ih"], weights[prefix + "bias_hh"]
         bias = self.shifted(bias_ih if self.hidden_bias else bias_ih + bias_hh)
-        projection = functional.linear(given.rows, weights[prefix + "weight_ih"], bias)
+        projection = projected(given.rows, weights[prefix + "weight_ih"], bias)
         if added is not None:
             projection = projection + added.of_rows(weights)
         hidden_bias = bias_hh if self.hidden_bias else None
@@ -77,7 +76,8 @@ class MatrixCell(Cell):
             if hidden_bias is not None:
                 hidden_bias = watched(hidden_bias.expand(len(given.rows), -1).clone())
         arguments = (projection, hidden_bias, weights[prefix + "weight_hh"])
-        states: Tensor = Unroll.apply(type(self), given.packing, direction == 1, *arguments)
+        spare = given.tape is not None and not given.tape.lasting
+        states: Tensor = Unroll.apply(type(self), given.packing, direction == 1, spare, *arguments)
         if given.tape is not None:
             self._note(prefix, given, direction, states.detach(), projection, hidden_bias)
         return states
@@ -96,7 +96,8 @@ class MatrixCell(Cell):
         packing, added = given.packing, given.task_vectors[direction]
         hidden = projection if hidden_bias is None else hidden_bias
         biases = (prefix + "bias_ih", *(added.names if added else ()))
-        given.tape.projections[prefix] = projection.detach()
+        if given.tape.lasting:
+            given.tape.projections[prefix] = projection.detach()
         given.tape.entries += [
             AffineMap(prefix + "weight_ih", biases, given.rows, projection, packing),
             AffineMap(prefix + "weight_hh", (prefix + "bias_hh",), states, hidden, packing, direction),
@@ -125,7 +126,7 @@ class MatrixCell(Cell):
         """The recurrence alone."""
         bias = weights[prefix + "bias_hh"] if self.hidden_bias else None
         states: Tensor = Unroll.apply(
-            type(self), packing, False, projected, bias, weights[prefix + "weight_hh"]
+            type(self), packing, False, False, projected, bias, weights[prefix + "weight_hh"]
         )
         return states
 
@@ -139,13 +140,19 @@ class Unroll(torch.autograd.Function):
         cell: type[MatrixCell],
         packing: Packing,
         reverse: bool,
+        spare: bool,
         projection: Tensor,
         bias: Tensor | None,
         weight: Tensor,
     ) -> Tensor:
-        """States h [S, H] from the projected input [S, G], b_hh and W_hh."""
+        """States h [S, H] from the input [S, G], b_hh and W_hh; a `spare` input may be overwritten."""
         sweep = packing.backward if reverse else packing.forward
-        saved = cell.sweeps(projection).forward(projection, bias, weight, sweep)
+        # Without gates the states would take the input's place, and the result be the input.
+        compiled = sweeps_for(cell, projection) if spare and cell.gates > 1 else None
+        if compiled is None:
+            saved = cell.sweeps(projection).forward(projection, bias, weight, sweep)
+        else:
+            saved = compiled.forward(projection, bias, weight, sweep, spare=True)
         ctx.save_for_backward(weight, *saved)
         ctx.cell, ctx.packing, ctx.reverse = cell, packing, reverse
         ctx.bias_per_row = bias is not None and bias.ndim == 2
@@ -160,13 +167,13 @@ class Unroll(torch.autograd.Function):
         sweep = packing.backward if ctx.reverse else packing.forward
         delta, delta_hidden = ctx.cell.sweeps(grad).backward(grad, tuple(saved), weight, sweep)
         grad_bias = grad_weight = None
-        if ctx.needs_input_grad[4]:
-            grad_bias = delta_hidden if ctx.bias_per_row else delta_hidden.sum(0)
         if ctx.needs_input_grad[5]:
+            grad_bias = delta_hidden if ctx.bias_per_row else delta_hidden.sum(0)
+        if ctx.needs_input_grad[6]:
             grad_weight = recurrent_gradient(delta_hidden, saved[0], sweep)
             if grad_weight is None:
                 grad_weight = _recurrent_gradient(delta_hidden, saved[0], packing, reverse=ctx.reverse)
-        return None, None, None, delta, grad_bias, grad_weight
+        return None, None, None, None, delta, grad_bias, grad_weight
 
 
 def _recurrent_gradient(delta: Tensor, states: Tensor, packing: Packing, *, reverse: bool) -> Tensor:

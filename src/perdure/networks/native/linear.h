@@ -20,7 +20,7 @@ INLINE void affine_gates(const void *cell, const int whole, place at) {
 /* From rows [count, depth] to out [count, units]; weight is [units, depth] if `transposed`, else [depth, units]. */
 static int linear_map(int64_t count, int64_t depth, int64_t units, int64_t transposed, const real *rows,
                       const real *weight, const real *bias, real *out) {
-    real *sums = reserve(sums_size(1) + panels_size(depth, 1, units)), *panels = sums + sums_size(1);
+    real *sums = reserve(sums_size(1, PANEL) + panels_size(depth, 1, units)), *panels = sums + sums_size(1, PANEL);
     if (sums == NULL) return 0;
     if (transposed)
         pack_transposed(panels, weight, depth, 1, units);

@@ -9,23 +9,14 @@
 #include "product.h"
 #include "schedule.h"
 
-#define GROUP 16          /* samples whose packed rows are held at once, at most, */
-#define GROUP_SIZE 262144 /* and numbers of those */
-#define BLOCK 120         /* rows of the result that are worked on at once, so that they stay in the second cache */
-
 /* Rows between the starts of two slices: an odd number, since the starts would else share a few lines of the cache. */
 INLINE int64_t apart(int64_t depth) { return depth | 1; }
 
 /* Row number `row` of `depth` in slices of `width` columns, the last filled up with zeros. */
 INLINE void pack_row(real *to, const real *from, int64_t columns, const int64_t width, int64_t row, int64_t depth) {
-    int64_t column = 0;
     to += row * width;
-    for (; column + width <= columns; column += width)
-        memcpy(to + column * apart(depth), from + column, (size_t)width * sizeof(real));
-    if (column == columns) return;
-    real *last = to + column * apart(depth);
-    memset(last, 0, (size_t)width * sizeof(real));
-    memcpy(last, from + column, (size_t)(columns - column) * sizeof(real));
+    for (int64_t column = 0; column < columns; column += width, to += width * apart(depth))
+        copy_row(to, from + column, columns - column, width);
 }
 
 INLINE int64_t tiles_size(int64_t tall, int64_t wide) { return up_to(tall, ROWS) * up_to(wide, PANEL); }
@@ -174,165 +165,6 @@ static int layer_gradients(int64_t steps, const int64_t *sizes, int64_t directio
     release(memory);
     free(rows.here);
     return memory != NULL;
-}
-
-/* A tile of squares is RANK x PANEL. Where there are registers for both, the totals of a tile stay in them along with its
- * sums from a group's first sample to its last; elsewhere they are in memory, since the sums need all registers. */
-#if defined(__AVX512F__)
-#define TOTALS_HELD 1
-#define RANK 4
-#else
-#define TOTALS_HELD 0
-#define RANK ROWS
-#endif
-
-/* Packed samples, one after the other. */
-typedef struct {
-    int64_t count;
-    const int64_t *lengths;
-    int64_t distance;
-} samples;
-
-/* totals[r, :] += sum over samples of (sum over k of left[r, k] right[k, :])^2, for the columns from `row` of the left
- * factor and from `column` of the right one. */
-INLINE void tile_of_squares(const int vectors, samples these, const real *left, int64_t row, const real *right,
-                            int64_t column, real *totals) {
-    vector total[RANK][PANEL_VECTORS];
-#pragma GCC unroll 12
-    for (int r = 0; TOTALS_HELD && r < RANK; r++)
-#pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) total[r][v] = load(totals + r * PANEL + v * LANES);
-    for (int64_t n = 0; n < these.count; n++) {
-        const int64_t depth = these.lengths[n];
-        const real *slice = left + n * these.distance + row * apart(depth);
-        const real *panel = right + n * these.distance + column * apart(depth);
-        vector sum[RANK][PANEL_VECTORS];
-#pragma GCC unroll 12
-        for (int r = 0; r < RANK; r++)
-#pragma GCC unroll 2
-            for (int v = 0; v < vectors; v++) sum[r][v] = (vector){0};
-#pragma GCC unroll 4
-        for (int64_t k = 0; k < depth; k++) {
-            vector factor[PANEL_VECTORS];
-#pragma GCC unroll 2
-            for (int v = 0; v < vectors; v++) factor[v] = load(panel + k * PANEL + v * LANES);
-#pragma GCC unroll 12
-            for (int r = 0; r < RANK; r++) {
-                const vector one = spread(slice[k * RANK + r]);
-#pragma GCC unroll 2
-                for (int v = 0; v < vectors; v++) sum[r][v] = multiply_add(one, factor[v], sum[r][v]);
-            }
-        }
-#pragma GCC unroll 12
-        for (int r = 0; r < RANK; r++)
-#pragma GCC unroll 2
-            for (int v = 0; v < vectors; v++) {
-                real *in_memory = totals + r * PANEL + v * LANES;
-                if (TOTALS_HELD)
-                    total[r][v] = multiply_add(sum[r][v], sum[r][v], total[r][v]);
-                else
-                    store(in_memory, multiply_add(sum[r][v], sum[r][v], load(in_memory)));
-            }
-    }
-#pragma GCC unroll 12
-    for (int r = 0; TOTALS_HELD && r < RANK; r++)
-#pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) store(totals + r * PANEL + v * LANES, total[r][v]);
-}
-
-/* An affine map: its inputs are `rows` [S, width], or if `direction` is not ITSELF the rows before them in a sweep. */
-typedef struct {
-    const real *rows;
-    int64_t width, direction;
-    double *total; /* [wide, width] */
-} squared_map;
-
-/* Pack a sample's inputs, whose rows are `at`, as slices; a row before the first is zero. */
-INLINE void pack_inputs(real *to, squared_map map, const int64_t *at, int64_t length) {
-    const int64_t back = map.direction == ITSELF ? 0 : map.direction == FORWARDS ? 1 : -1;
-    for (int64_t step = 0; step < length; step++) {
-        const int64_t before = step - back;
-        if (0 <= before && before < length) {
-            pack_row(to, map.rows + at[before] * map.width, map.width, RANK, step, length);
-            continue;
-        }
-        for (int64_t column = 0; column < map.width; column += RANK)
-            memset(to + column * apart(length) + step * RANK, 0, RANK * sizeof(real));
-    }
-}
-
-/* Pack a sample's deltas, whose rows are `at`, as panels, and add the square of their sum to the bias's total. */
-INLINE void pack_deltas(real *to, int64_t wide, const real *delta, const int64_t *at, int64_t length, real *bias,
-                        double *bias_total) {
-    memset(bias, 0, (size_t)wide * sizeof(real));
-    for (int64_t step = 0; step < length; step++) {
-        const real *row = delta + at[step] * wide;
-        pack_row(to, row, wide, PANEL, step, length);
-        for (int64_t unit = 0; unit < wide; unit++) bias[unit] += row[unit];
-    }
-    for (int64_t unit = 0; unit < wide; unit++) bias_total[unit] += (double)bias[unit] * (double)bias[unit];
-}
-
-/* Totals of all tiles along `tall` packed inputs, a panel's tiles one after the other. */
-static void all_squares(int64_t tall, int64_t wide, samples these, const real *slices, const real *panels, real *sums) {
-    for (int64_t block = 0; block < tall; block += BLOCK)
-        for (int64_t column = 0; column < wide; column += PANEL)
-            for (int64_t row = block; row < least(block + BLOCK, tall); row += RANK) {
-                real *sum = sums + column * tall + row * PANEL;
-                if (wide - column > LANES)
-                    tile_of_squares(2, these, slices, row, panels, column, sum);
-                else
-                    tile_of_squares(1, these, slices, row, panels, column, sum);
-            }
-}
-
-/* total [wide, width] += the transpose of the totals of a map's inputs, which begin at `sums`. */
-static void add_transposed(int64_t width, int64_t wide, int64_t tall, const real *sums, double *total) {
-    for (int64_t column = 0; column < wide; column++, total += width) {
-        const real *from = sums + column / PANEL * PANEL * tall + column % PANEL;
-        for (int64_t row = 0; row < width; row++) total[row] += (double)from[row * PANEL];
-    }
-}
-
-/* Add the squares of each sample's gradients, of the weights of maps to the same outputs and of their bias [wide], to
- * totals of double precision.
- *
- * A sample is one row of each step, at the same place in all of them; rows per step never grow. Rows that begin from
- * the zero state count like any other.
- */
-static int outer_squares(int64_t steps, const int64_t *sizes, int64_t wide, const real *delta, double *bias_total,
-                         int64_t maps, const squared_map *map) {
-    int64_t tall = 0;
-    for (int64_t m = 0; m < maps; m++) tall += up_to(map[m].width, RANK);
-    const int64_t right_width = up_to(wide, PANEL), per_sample = apart(steps) * (right_width + up_to(tall, PANEL));
-    const int64_t count = sizes[0], totals = tall * right_width;
-    int64_t group = GROUP_SIZE / per_sample;
-    group = least(group < 1 ? 1 : group, least(GROUP, count));
-    real *sums = reserve(totals + group * per_sample + wide), *panels = sums + totals;
-    int64_t *at = malloc((size_t)steps * sizeof *at), lengths[GROUP];
-    const int ready = sums && at;
-    real *slices = panels + apart(steps) * right_width, *bias = panels + group * per_sample;
-    if (ready) memset(sums, 0, (size_t)totals * sizeof(real));
-    for (int64_t first = 0; ready && first < count; first += group) {
-        const int64_t here = least(group, count - first);
-        for (int64_t n = 0; n < here; n++) {
-            int64_t length = 0;
-            for (int64_t row = first + n; length < steps && sizes[length] > first + n; row += sizes[length++])
-                at[length] = row;
-            lengths[n] = length;
-            pack_deltas(panels + n * per_sample, wide, delta, at, length, bias, bias_total);
-            real *to = slices + n * per_sample;
-            for (int64_t m = 0; m < maps; to += up_to(map[m++].width, RANK) * apart(length))
-                pack_inputs(to, map[m], at, length);
-        }
-        all_squares(tall, wide, (samples){here, lengths, per_sample}, slices, panels, sums);
-    }
-    const real *sum = sums;
-    for (int64_t m = 0; ready && m < maps; sum += up_to(map[m++].width, RANK) * PANEL)
-        add_transposed(map[m].width, wide, tall, sum, map[m].total);
-    release(sums);
-    free(at);
-    return ready;
 }
 
 #endif

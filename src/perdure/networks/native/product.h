@@ -146,15 +146,25 @@ static void pack_transposed(real *panels, const real *weight, int64_t depth, int
         }
 }
 
+/* `width` numbers, a constant: the first `columns` of them as they are, the others zero. No calls for a few numbers. */
+INLINE void copy_row(real *to, const real *from, int64_t columns, const int64_t width) {
+    if (columns >= width) {
+        memcpy(to, from, (size_t)width * sizeof(real));
+        return;
+    }
+    memset(to, 0, (size_t)width * sizeof(real));
+#define SOME(count) \
+    if (width > count && columns & count) memcpy(to, from, count * sizeof(real)), to += count, from += count;
+    SOME(16) SOME(8) SOME(4) SOME(2) SOME(1)
+#undef SOME
+}
+
 /* Panels of weight [depth, units] as it is. */
 static void pack(real *panels, const real *weight, int64_t depth, int64_t units) {
     for (int64_t unit = 0; unit < units; unit += PANEL) {
         real *panel = panel_of(panels, depth, 1, unit, 0);
         const int64_t columns = least(PANEL, units - unit);
-        for (int64_t k = 0; k < depth; k++) {
-            memcpy(panel + k * PANEL, weight + k * units + unit, (size_t)columns * sizeof(real));
-            for (int64_t column = columns; column < PANEL; column++) panel[k * PANEL + column] = 0;
-        }
+        for (int64_t k = 0; k < depth; k++) copy_row(panel + k * PANEL, weight + k * units + unit, columns, PANEL);
     }
 }
 

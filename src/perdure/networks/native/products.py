@@ -93,7 +93,8 @@ def layer_gradients(delta: Tensor, inputs: Tensor, states: Tensor, sweep: Sweep)
 @lru_cache(maxsize=1024)
 def _one_step(rows: int) -> Way:
     """A single move in which every row continues from itself."""
-    return Way(np.array([rows]), ITSELF)
+    sizes = np.array([rows])
+    return Way(sizes, rows, sizes.ctypes.data, ITSELF)
 
 
 def _outer(delta: Tensor, inputs: Tensor, way: Way, bias: Tensor | None) -> Tensor | None:

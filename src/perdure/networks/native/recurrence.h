@@ -38,10 +38,17 @@ INLINE void everywhere(int64_t first, int64_t rows, int64_t linked, int64_t unit
  * if it is not NULL. */
 INLINE void recur(int64_t rows, int64_t linked, const real *left, int64_t depth, int64_t gate_count, int64_t units,
                   real *panels, real *sums, work gates, work then, const void *cell) {
-    const int64_t width = gate_count * PANEL;
+    const int64_t width = gate_count == 1 ? up_to(units, PANEL) : gate_count * PANEL;
     for (int64_t row = 0; row < rows; row += CHUNK) {
         const int64_t here = least(CHUNK, rows - row);
         const int64_t linked_here = linked > row ? least(here, linked - row) : 0;
+        if (gate_count == 1) { /* few enough sums to make all first; the cell then goes along whole rows of memory */
+            for (int64_t unit = 0; unit < units; unit += PANEL)
+                rows_by_panel(linked_here, depth, left + row * depth, depth, panel_of(panels, depth, 1, unit, 0),
+                              least(PANEL, units - unit), sums + unit, width, NULL);
+            everywhere(row, here, linked_here, 0, units, width, sums, gates, cell);
+            continue;
+        }
         for (int64_t unit = 0; unit < units; unit += PANEL) {
             const int64_t columns = least(PANEL, units - unit);
             for (int64_t gate = 0; gate < gate_count; gate++)
@@ -54,7 +61,9 @@ INLINE void recur(int64_t rows, int64_t linked, const real *left, int64_t depth,
     }
 }
 
-/* Memory for the packed weights and the sums of a chunk. */
-INLINE int64_t sums_size(int64_t gate_count) { return CHUNK * gate_count * PANEL; }
+/* Numbers that the sums of a chunk take. */
+INLINE int64_t sums_size(int64_t gate_count, int64_t units) {
+    return CHUNK * (gate_count == 1 ? up_to(units, PANEL) : gate_count * PANEL);
+}
 
 #endif

@@ -9,6 +9,7 @@
 #include "linear.h"
 #include "loss.h"
 #include "outer.h"
+#include "squares.h"
 
 EXPORT(linear_map)(int64_t count, int64_t depth, int64_t units, int64_t transposed, const real *rows,
                    const real *weight, const real *bias, real *out) {
