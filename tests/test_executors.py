@@ -12,6 +12,7 @@ import textwrap
 import threading
 import time
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from functools import partial
 
@@ -19,6 +20,7 @@ import pytest
 
 import perdure
 from perdure.config import Config
+from perdure.engines.local import LocalProcesses
 from perdure.errors import Interrupted, PerdureError
 from perdure.executors import run_many, work
 from perdure.experiment import RunResult, run
@@ -143,6 +145,21 @@ def test_a_killed_worker_is_one_sentence_and_the_others_are_saved(tmp_path):
     assert not multiprocessing.active_children()
     survivors = saved_iterations(tmp_path, configs)
     assert sum(count > 0 for count in survivors) == 1, survivors
+
+
+def test_a_process_that_dies_is_noticed_while_others_are_at_work():
+    with LocalProcesses(2) as processes:
+        busy = processes.submit(time.sleep, 600)
+        dead = processes.submit(os._exit, 3)
+        with pytest.raises(BrokenProcessPool):
+            dead.result(timeout=120)
+        assert processes.submit(int, "7").result(timeout=120) == 7  # by another in its place
+        assert not busy.done()
+        for process in multiprocessing.active_children():
+            process.kill()
+        with pytest.raises(BrokenProcessPool):
+            busy.result(timeout=120)
+        assert processes.submit(int, "8").result(timeout=120) == 8  # died while idle
 
 
 def test_ctrl_c_saves_all_runs(tmp_path):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.config import Config
-from perdure.engines.local import calling_on_ctrl_c, local_pool, unmolested
+from perdure.engines.local import LocalProcesses, calling_on_ctrl_c, unmolested
 from perdure.errors import Interrupted, PerdureError, Refused
 from perdure.experiment import RunResult
 from perdure.fingerprint import fingerprint
@@ -63,8 +63,8 @@ def run_many(
     if executor is not None:
         results = _through(executor, unique, runs, force, options, told, work)
     elif min(workers, len(unique)) > 1:
-        with local_pool(min(workers, len(unique))) as pool:
-            results = _through(pool, unique, runs, force, options, told, local_work)
+        with LocalProcesses(min(workers, len(unique))) as processes:
+            results = _through(processes, unique, runs, force, options, told, local_work)
     else:
         results = [
             watched_run(config, runs, force, options, partial(told, number))

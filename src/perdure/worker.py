@@ -132,10 +132,7 @@ def _private_folder(runs: str) -> Path:
 
 
 def local_work(order: Order) -> dict[str, Any]:
-    """In a worker of the local pool: `work`, saved first where the process is to be ended.
-
-    A pool whose worker died ends the others with SIGTERM, which takes effect once the run has saved itself.
-    """
+    """In a local process: `work`, saved first where the process is to be ended with SIGTERM."""
     seen = False
 
     def receive(*_: object) -> None:

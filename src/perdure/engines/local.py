@@ -8,9 +8,10 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from queue import LifoQueue
 from types import FrameType
 from typing import Any
 
@@ -18,31 +19,44 @@ from perdure.engines.engine import Engine
 
 
 class LocalProcesses(Engine):
-    """Independent processes: a killed one does not affect the others."""
+    """Independent processes: a killed one does not affect the others, and is noticed at once.
+
+    One pool of several processes would not do: it ends all when one dies, and a process that it starts while
+    others are at work may die unnoticed, since its manager learns of new processes only with the next answer.
+    """
 
     def __init__(self, workers: int) -> None:
         """Processes start with their first order."""
-        self.pools = [local_pool(1) for _ in range(workers)]
-        self.orders: list[list[Future[Any]]] = [[] for _ in range(workers)]
+        self.threads = ThreadPoolExecutor(workers)  # one for each process, to wait for its answers
+        self.idle: LifoQueue[ProcessPoolExecutor] = LifoQueue()  # first the one that was busy last
+        self.count = workers
+        for _ in range(workers):
+            self.idle.put(_process())
 
     @property
     def slots(self) -> int:
         """The number of processes."""
-        return len(self.pools)
+        return self.count
 
     def submit(self, function: Any, /, *arguments: Any, **named: Any) -> Any:
-        """Submit to the least busy process; a dead one is replaced."""
-        self.orders = [[order for order in each if not order.done()] for each in self.orders]
-        place = min(range(self.slots), key=lambda number: len(self.orders[number]))
-        with unmolested():
-            try:
-                order = self.pools[place].submit(function, *arguments, **named)
-            except BrokenProcessPool:
-                self.pools[place].shutdown(wait=False)
-                self.pools[place] = local_pool(1)
-                order = self.pools[place].submit(function, *arguments, **named)
-        self.orders[place].append(order)
-        return order
+        """Submit to the first process that is free; a dead one is replaced."""
+        return self.threads.submit(self._carry_out, function, *arguments, **named)
+
+    def _carry_out(self, function: Any, /, *arguments: Any, **named: Any) -> Any:
+        process = self.idle.get()
+        try:
+            with unmolested():
+                try:
+                    order = process.submit(function, *arguments, **named)
+                except BrokenProcessPool:  # it died while it was idle
+                    process = _replaced(process)
+                    order = process.submit(function, *arguments, **named)
+            return order.result()
+        except BrokenProcessPool:
+            process = _replaced(process)
+            raise
+        finally:
+            self.idle.put(process)
 
     def lost(self, error: BaseException) -> bool:
         """Whether the process was killed."""
@@ -50,15 +64,20 @@ class LocalProcesses(Engine):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End all processes."""
-        for pool in self.pools:
-            pool.shutdown(wait, cancel_futures=cancel_futures)
+        self.threads.shutdown(wait, cancel_futures=cancel_futures)
+        while not self.idle.empty():
+            self.idle.get().shutdown(wait)
 
 
-def local_pool(workers: int) -> ProcessPoolExecutor:
-    """A pool of spawned processes that end with this one."""
-    return ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_prepared
-    )
+def _process() -> ProcessPoolExecutor:
+    """One spawned process that ends with this one."""
+    return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=_prepared)
+
+
+def _replaced(process: ProcessPoolExecutor) -> ProcessPoolExecutor:
+    """Another one for a process that died."""
+    process.shutdown(wait=False)
+    return _process()
 
 
 def _prepared() -> None:
