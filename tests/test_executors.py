@@ -151,8 +151,10 @@ def test_a_process_that_dies_is_noticed_while_others_are_at_work():
     with LocalProcesses(2) as processes:
         busy = processes.submit(time.sleep, 600)
         dead = processes.submit(os._exit, 3)
-        with pytest.raises(BrokenProcessPool):
+        with pytest.raises(BrokenProcessPool) as caught:
             dead.result(timeout=120)
+        assert processes.lost(caught.value)
+        assert not processes.lost(ValueError())
         assert processes.submit(int, "7").result(timeout=120) == 7  # by another in its place
         assert not busy.done()
         for process in multiprocessing.active_children():

@@ -281,7 +281,7 @@ def test_the_stronger_the_penalty_the_less_old_weights_move():
 
 
 LONGER = {
-    "training.iterations": 1000,
+    "training.iterations": 500,
     "weights.hidden": "20,20",
     "network.hidden": 30,
     "weights.chunk": 200,

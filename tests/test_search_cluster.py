@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 from distributed import LocalCluster
@@ -264,21 +263,6 @@ def test_a_scheduler_that_is_restarted_goes_on(tmp_path, undisturbed):
             each.close()
     assert len(clusters) == 2
     assert [trial.final for trial in search.trials] == [trial.final for trial in undisturbed.trials[:5]]
-
-
-def test_a_local_process_that_is_killed_takes_no_other_with_it():
-    with opened(2) as engine:
-        assert engine.slots == 2
-        sleeper, other = engine.submit(time.sleep, 60), engine.submit(time.sleep, 3)
-        awaited(lambda: sleeper.running() and engine.pools[0]._processes)
-        for pid in list(engine.pools[0]._processes):
-            os.kill(pid, signal.SIGKILL)
-        with pytest.raises(BrokenProcessPool) as caught:
-            sleeper.result(timeout=PATIENCE)
-        assert engine.lost(caught.value)
-        assert not engine.lost(ValueError())
-        assert engine.submit(abs, -1).result(timeout=PATIENCE) == 1
-        assert other.result(timeout=PATIENCE) is None
 
 
 def test_the_same_search_as_jobs_of_submitit(tmp_path, undisturbed):
