@@ -354,6 +354,20 @@ def test_a_plan_builds_no_data(tmp_path, monkeypatch, capsys):
 
 
 BEYOND = ("dsa", "recurrences", "plasticity")
+SAME = {"upsampling": {("m = 1", "u = 1")}}
+"""Rows that are one run by definition."""
+
+
+@pytest.mark.parametrize("scale", ["laptop", "paper"])
+@pytest.mark.parametrize("name", items())
+def test_rows_of_an_item_are_different_runs(name, scale):
+    """Else a change of presets could make a finding compare a run with itself."""
+    labels: dict[str, str] = {}
+    for setting in items()[name].settings(scale):
+        first = labels.setdefault(setting.config(scale, 0).hash, setting.label)
+        assert first == setting.label or (first, setting.label) in SAME.get(name, ())
+
+
 WITHOUT_FIGURES = ("data-sets",)
 
 

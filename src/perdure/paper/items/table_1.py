@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from perdure.paper.comparison import ComparisonItem, row
 from perdure.paper.conclusions import difference, forgotten
 
@@ -30,6 +32,8 @@ ITEM = ComparisonItem(
         difference("Online EWC is better than SI", "Online EWC", "SI"),
         difference("HNET is better than Online EWC", "HNET", "Online EWC"),
         difference("HNET is better than SI", "HNET", "SI"),
+        # Published: 0.56 points apart, so the usual margin of 1 could not tell the two apart.
+        replace(difference("HNET is better than masking with SI", "HNET", "Masking+SI"), margin=0.5),
         difference("masking with SI is better than masking alone", "Masking+SI", "Masking"),
         difference("masking with SI is better than SI alone", "Masking+SI", "SI"),
         difference("HNET is as good as generative replay", "HNET", "Gen. Replay (RtF)", "same"),
