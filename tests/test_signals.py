@@ -142,13 +142,14 @@ def test_a_stopped_run_says_so_and_goes_on_later(number, code, workers):
 
 
 GONE = BELL.replace(
-    'os.kill(int(Path("command.pid").read_text()), int(ring))', "import shutil; shutil.rmtree(ring)"
+    'os.kill(int(Path("command.pid").read_text()), int(ring))',
+    "os.rename(ring, 'removed')",  # at one stroke: shutil.rmtree fails where another process adds files
 )
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_folder_that_is_removed_under_a_run_is_noticed(workers):
-    assert "rmtree" in GONE
+    assert "rename" in GONE
     Path("bell.py").write_text(GONE)
     done = perdure(*words_of("runs"), "--workers", workers, BELL=str(Path("runs").resolve()))
     assert done.code == 2
@@ -160,6 +161,34 @@ def test_a_folder_that_is_removed_under_a_run_is_noticed(workers):
         assert states == {"after-1.safetensors", "after-2.safetensors"}
     shutil.rmtree("runs", ignore_errors=True)
     assert perdure(*words_of("runs")).code == 0
+
+
+@pytest.mark.parametrize("what", ["locked", "save", "keep", "publish"])
+def test_a_folder_that_is_removed_while_a_file_is_being_written_is_noticed(what, tmp_path, monkeypatch):
+    from perdure.errors import PerdureError
+    from perdure.experiment import run
+    from perdure.storage.store import RunFolder
+    from perdure.testing import small
+
+    config = small("fine-tuning", **{"benchmark.tasks": 2})
+    record = run(config, tmp_path / "elsewhere").record
+    folder = RunFolder(tmp_path / "runs", config.hash)
+
+    def locked():
+        with folder.locked(config):
+            pass
+
+    locked()
+    writers = {
+        "locked": locked,
+        "save": lambda: folder.save({}, {}),
+        "keep": lambda: folder.keep(0, {}),
+        "publish": lambda: folder.publish(record, kept=False),
+    }
+    # `files.write` draws the name of its temporary file after it has made the folder.
+    monkeypatch.setattr("perdure.files.secrets.token_hex", lambda _: str(shutil.rmtree(folder.path)))
+    with pytest.raises(PerdureError, match="was removed while its run was in progress"):
+        writers[what]()
 
 
 def test_a_folder_that_is_removed_and_made_again_is_noticed(tmp_path):

@@ -97,16 +97,17 @@ class RunFolder:
         """Lock the folder for one process; the lock is released when the process ends, however it ends."""
         from filelock import FileLock, Timeout
 
-        write_json(self.path / CONFIG, config.json)
         lock = FileLock(self.path / ".lock")
-        try:
-            lock.acquire(blocking=False)
-        except Timeout:
-            raise Busy(
-                f"Run {self.path.name} is being worked on by another process; wait for it to end."
-            ) from None
-        except OSError as error:
-            raise PerdureError(f"Cannot write to '{self.path}' ({error.strerror or error}).") from error
+        with self._noticing_removal():
+            write_json(self.path / CONFIG, config.json)
+            try:
+                lock.acquire(blocking=False)
+            except Timeout:
+                raise Busy(
+                    f"Run {self.path.name} is being worked on by another process; wait for it to end."
+                ) from None
+            except OSError as error:
+                raise PerdureError(f"Cannot write to '{self.path}' ({error.strerror or error}).") from error
         try:
             sweep(self.path)
             yield
@@ -134,7 +135,18 @@ class RunFolder:
     def save(self, tensors: Vectors, facts: Facts) -> None:
         """Replace the checkpoint."""
         self._check_present()
-        write_tensors(self._checkpoint, tensors, facts)
+        with self._noticing_removal():
+            write_tensors(self._checkpoint, tensors, facts)
+
+    @contextmanager
+    def _noticing_removal(self) -> Iterator[None]:
+        """Say that the folder was removed if that is why writing to it failed."""
+        try:
+            yield
+        except PerdureError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                self._check_present()
+            raise
 
     def _check_present(self) -> None:
         """Raise a helpful error if the folder was removed while the run was in progress."""
@@ -147,7 +159,8 @@ class RunFolder:
     def keep(self, phase: int, tensors: Vectors) -> None:
         """Save the learner's state after a phase (from 0) permanently, as after-1.safetensors and so on."""
         self._check_present()
-        write_tensors(self._after(phase), tensors)
+        with self._noticing_removal():
+            write_tensors(self._after(phase), tensors)
 
     def _after(self, phase: int) -> Path:
         return self.path / f"after-{phase + 1}.safetensors"
@@ -179,7 +192,8 @@ class RunFolder:
                 f"'{gone[0]}' was removed while its run was in progress; the same command starts the run "
                 f"again."
             )
-        write_json(self.path / RECORD, record.json)
+        with self._noticing_removal():
+            write_json(self.path / RECORD, record.json)
         self._checkpoint.unlink(missing_ok=True)
 
     def bring(self, record: Record) -> None:
