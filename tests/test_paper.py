@@ -246,16 +246,22 @@ class Clock:
 
 def clocked(monkeypatch, module, *seconds):
     clock = Clock(*seconds)
-    monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=clock.read, monotonic=clock.read))
+    times = SimpleNamespace(perf_counter=clock.read, process_time=clock.read, monotonic=clock.read)
+    monkeypatch.setattr(module, "time", times)
 
 
 def test_an_estimate_grows_with_the_iterations(monkeypatch):
-    """Seconds of an iteration times iterations times tasks; the first one, which is slow, is left out."""
+    """Seconds of an iteration times iterations, and the end, of each task.
+
+    The first iteration, which is slow, is left out; the third task takes as long as the second.
+    """
     config = build("permuted-copy", "fine-tuning", scale="smoke", **TINY)
     longer = replace(config, training=config.training.model_copy(update={"iterations": 3000}))
+    first, end, second = [0.0, 500.0] + 6 * [2.0], [0.0, 7.0], [0.0, 500.0] + 6 * [3.0]
     for each in (config, longer):
-        clocked(monkeypatch, perdure.paper.plan, 0.0, 500.0, 2.0)  # before and after the first, then 2 s each
-        assert estimate(Plan([each], {})) == {each.hash: 2 * each.training.iterations * 3}
+        clocked(monkeypatch, perdure.paper.plan, *first, *end, *second)
+        iterations = each.training.iterations
+        assert estimate(Plan([each], {})) == {each.hash: (2 + 2 * 3) * iterations + 3 * 7}
 
 
 def test_an_estimate_goes_by_finished_seeds(finished):
@@ -272,7 +278,8 @@ def test_an_estimate_grows_with_the_tasks_that_a_benchmark_really_has(monkeypatc
         for repeats in (1, 7)
     )
     seconds = estimate(Plan([once, often], {}))
-    assert list(seconds.values()) == [3 * 3, 3 * 3 * 7]
+    iterations = once.training.iterations
+    assert list(seconds.values()) == [3 * (iterations + 1), 3 * (iterations + 1) * 7]
 
 
 def test_damaged_records_are_named(finished, tmp_path, capsys):

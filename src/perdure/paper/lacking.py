@@ -98,8 +98,8 @@ def estimate_missing(results: Path, tell: Callable[[str], None]) -> int:
 def _never_run(results: Path) -> Iterator[tuple[str, Config]]:
     """The settings without a finished run, in words and as the config of their first seed."""
     known = {record.hash for record in all_records(results)[0]}
-    for name, item in items().items():
-        for scale in SCALES:
+    for scale in reversed(SCALES):  # the smaller first: it is what most people wait for
+        for name, item in items().items():
             for setting in item.settings(scale):
                 configs = setting.configs(scale, MOST_SEEDS)
                 if not any(config.hash in known for config in configs):

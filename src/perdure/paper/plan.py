@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from perdure.config import Config
 from perdure.experiment import assemble, generators_of, on_device, threads
 from perdure.learning.engine import begin_phase
 from perdure.learning.learner import init
+from perdure.learning.phase import Phase
 from perdure.paper.item import Item
 from perdure.storage.record import Record
 from perdure.storage.store import RunFolder
@@ -65,8 +66,8 @@ def estimate(work: Plan, device: str = "cpu") -> dict[str, float]:
     """Approximate seconds on one core of each missing run, by hash.
 
     A setting with finished seeds is assumed to take as long as these did. For the others, a few iterations
-    of the first task are timed. Early stopping makes a run shorter than this; the work a method does for
-    earlier tasks makes it longer.
+    of the first two tasks are timed. Early stopping makes a run shorter than this; work that grows with the
+    number of tasks makes it longer.
     """
     seconds: dict[str, list[float]] = {}
     for config in work.configs:
@@ -84,15 +85,32 @@ def _setting(config: Config) -> str:
 
 
 def _measured(config: Config, device: str) -> float:
-    """Seconds of all iterations of all tasks, if each takes as long as the first few."""
+    """Seconds of all phases, from a few iterations of the first two and the end of the first.
+
+    The second has what a method does for earlier tasks; those after it are assumed to take as long.
+    """
+    # On the CPU processor time, which other work of the machine does not lengthen.
+    clock = time.process_time if device == "cpu" else time.perf_counter
     tasks, learner = assemble(config)
     data, generators = on_device(tasks, device), generators_of(config)
     phases = learner.phases(len(data))
-    phase = begin_phase(learner, init(learner), phases[0], data, config.training, generators)
-    times = []
+    state, seconds = init(learner), []
     with threads(1):  # as in a run
-        for _ in range(STEPS):
-            begun = time.perf_counter()
-            phase.step()
-            times.append(time.perf_counter() - begun)
-    return statistics.median(times[1:]) * config.training.iterations * len(data)
+        for tasks_of_phase in phases[:2]:
+            phase = begin_phase(learner, state, tasks_of_phase, data, config.training, generators)
+            seconds.append(_seconds_of_a_step(phase, clock) * phase.iterations)
+            if tasks_of_phase is phases[0]:
+                begun = clock()
+                state = phase.finish()
+                finishing = clock() - begun
+    return seconds[0] + (len(phases) - 1) * seconds[-1] + len(phases) * finishing
+
+
+def _seconds_of_a_step(phase: Phase, clock: Callable[[], float]) -> float:
+    """The median of a few iterations."""
+    times = []
+    for _ in range(STEPS):
+        begun = clock()
+        phase.step()
+        times.append(clock() - begun)
+    return statistics.median(times[1:])
