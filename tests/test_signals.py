@@ -58,13 +58,13 @@ ringing = Method("ringing", "fine-tuning that rings a bell", penalties=("bell",)
 """
 
 
-def perdure(*words, **environment):
+def perdure(*words, folder=".", **environment):
     """A command in a process of its own, which writes its number down."""
     code = "import os, sys; open('command.pid', 'w').write(str(os.getpid()));"
     code += "from perdure.cli import main; sys.exit(main())"
     done = subprocess.run(
         [sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=WAIT,
-        env=os.environ | environment,
+        env=os.environ | environment, cwd=folder,
     )  # fmt: skip
     outcome = Outcome(done.returncode, done.stdout, done.stderr)
     check(words, outcome)
@@ -124,21 +124,28 @@ def words_of(runs):
     return [*words, "--runs", runs, *(f"--{name}={str(value).lower()}" for name, value in few.items())]
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The curves of runs that nothing stops, as JSON has them."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    (folder / "bell.py").write_text(BELL)
+    done = perdure(*words_of("whole"), folder=folder)
+    assert done.code == 0, done.err
+    return [json.loads(line)["curves"] for line in done.out.splitlines()]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
 @pytest.mark.parametrize(("number", "code"), STOPS)
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_stopped_run_says_so_and_goes_on_later(number, code, workers):
+def test_a_stopped_run_says_so_and_goes_on_later(number, code, workers, undisturbed):
     Path("bell.py").write_text(BELL)
-    undisturbed = perdure(*words_of("whole"))
-    assert undisturbed.code == 0, undisturbed.err
     done = perdure(*words_of("stopped"), "--workers", workers, BELL=str(int(number)))
     assert done.code == code
     assert "continues where it" in done.sentences[0]
     assert len(all_records(Path("stopped"))[0]) < 3  # the signal stops what is running and what waits
     again = perdure(*words_of("stopped"))
     assert again.code == 0
-    expected = [json.loads(line)["curves"] for line in undisturbed.out.splitlines()]
-    assert [json.loads(line)["curves"] for line in again.out.splitlines()] == expected
+    assert [json.loads(line)["curves"] for line in again.out.splitlines()] == undisturbed
 
 
 GONE = BELL.replace(
