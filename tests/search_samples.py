@@ -94,8 +94,8 @@ class Pretend(Engine):
         return {"record": record.json, "folder": "", "found": False, "warnings": []}
 
 
-def study(runs, engine, budget=None, space=SPACE, scale="smoke", **rules):
+def study(runs, engine, budget=None, space=SPACE, scale="smoke", tasks=TASKS, **rules):
     """A study of si through an engine."""
-    given = {"benchmark.tasks": TASKS}
+    given = {"benchmark.tasks": tasks}
     design = designed("permuted-copy", "si", space, scale, given, **rules)
     return Study(design, runs, Crew(engine, place(runs, design.id)), budget or Budget(trials=8, seeds=2))

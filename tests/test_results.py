@@ -25,7 +25,7 @@ from perdure.report.tables import findings_table
 from perdure.search.state import all_searches
 from perdure.storage.store import all_records
 from report_samples import record as sample
-from search_samples import Pretend, study
+from search_samples import SPACE, Pretend, study
 
 ROOT = Path(__file__).parent.parent
 NUMBERS = {"HNET": 99.9, "Online EWC": 98.7, "SI": 94.0, "Fine-tuning": 66.0}
@@ -162,6 +162,24 @@ def test_searches_are_collected_with_the_runs_of_their_choice(tmp_path):
     assert f"{chosen['penalties.si.strength']:g}" in row
     assert "| 81.25 ± 0.00 (2) |" in row
     assert row.endswith(f"| {search.id} |")
+
+
+def test_searches_with_other_options_held_have_tables_of_their_own(tmp_path):
+    """Within a table, the best by validation accuracy comes first."""
+    worse = {"training.learning_rate": [1e-4], "penalties.si.strength": [1.0]}
+    few = study(tmp_path, Pretend(), scale="laptop", tasks=3).run()
+    many = [study(tmp_path, Pretend(), scale="laptop", tasks=4, space=one).run() for one in (worse, SPACE)]
+    lines = results_text(tmp_path).splitlines()
+    found = {line: [] for line in lines if line.startswith("### ")}
+    heading = ""
+    for line in lines:
+        heading = line if line in found else heading
+        if line.startswith("| si |"):
+            found[heading].append(line.split(" | ")[-1].removesuffix(" |"))
+    assert found == {
+        "### permuted-copy, benchmark.tasks 3, scale laptop": [few.id],
+        "### permuted-copy, benchmark.tasks 4, scale laptop": [many[1].id, many[0].id],
+    }
 
 
 def test_large_hypernetworks_are_named_in_every_table(tmp_path):

@@ -75,7 +75,7 @@ def page(
     )
     named = {record.hash: (identities.new("run", record.hash), record) for record in records}
     views, half = items(findings, named, identities)
-    searches = sorted(searches, key=lambda one: (one.design.benchmark, one.design.method, one.id))
+    searches = sorted(searches, key=lambda one: (one.design.question, one.design.method, one.id))
     methods = sorted({*(r.method for r in records), *(search.design.method for search in searches)})
     styles = {name: f"method-{number}" for number, name in enumerate(methods)}
     sections = {search.id: identities.new("search", search.id) for search in searches}

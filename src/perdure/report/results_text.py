@@ -18,7 +18,7 @@ from perdure.paper.pairs import order_summary
 from perdure.report.numbers import would_decide
 from perdure.report.searches import chosen_records, percent, short_name
 from perdure.report.tables import conclusion_text, number_text
-from perdure.search.state import Search, all_searches
+from perdure.search.state import Search, Trial, all_searches
 
 HEAD = f"""\
 # Results
@@ -115,7 +115,7 @@ def _searches(results: Path) -> str:
     """How settings were chosen: the searches of each problem side by side, and what was chosen."""
     found: dict[tuple[str, str], list[Search]] = {}
     for search in all_searches(results):
-        found.setdefault((search.design.benchmark, search.design.scale), []).append(search)
+        found.setdefault((search.design.question, search.design.scale), []).append(search)
     if not found:
         return ""
     lines = [
@@ -125,19 +125,19 @@ def _searches(results: Path) -> str:
         "validation accuracy on tuning seeds, which are not reported. With halving, trials of the worse half "
         "end early. [report.html](report.html) shows every trial and the curves of each setting.",
     ]
-    for (benchmark, scale), searches in sorted(found.items()):
-        lines += ["", f"### {benchmark}, scale {scale}", "", *_search_table(searches, results)]
+    for (question, scale), searches in sorted(found.items()):
+        lines += ["", f"### {question}, scale {scale}", "", *_search_table(searches, results)]
     return "\n".join(lines) + "\n"
 
 
 def _search_table(searches: Sequence[Search], results: Path) -> list[str]:
-    """One row per method: trials, validation accuracy, test accuracy of the choice, and its values."""
+    """One row per method, the best by validation accuracy first."""
     lines = [
         "| method | trials | validation, tuning | test final, reported seeds (n) | chosen values | search |",
         "|---|---|---|---|---|---|",
     ]
-    for search in searches:
-        design, trial = search.design, search.trials[(search.chosen or 1) - 1]
+    for search in sorted(searches, key=lambda each: -(_chosen(each).final or 0.0)):
+        design, trial = search.design, _chosen(search)
         records = chosen_records(search, results)
         values = ", ".join(
             f"`{short_name(name, design.space.varied)}` {option_text(trial.values[name])}"
@@ -156,6 +156,11 @@ def _search_table(searches: Sequence[Search], results: Path) -> list[str]:
         )
         lines.append("| " + " | ".join(row) + " |")
     return lines
+
+
+def _chosen(search: Search) -> Trial:
+    """The trial whose setting was chosen."""
+    return search.trials[(search.chosen or 1) - 1]
 
 
 def _section(one: Findings, results: Path) -> str:

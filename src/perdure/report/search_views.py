@@ -77,7 +77,7 @@ def search_section(search: Search, identity: str, styles: Mapping[str, str]) -> 
     style = styles[design.method]
     return SearchSection(
         id=identity,
-        title=f"{design.benchmark}, {design.method}",
+        title=f"{design.question}, {design.method}",
         method=design.method,
         facts=facts if search.complete else [*facts, "not complete"],
         why=_why(search),

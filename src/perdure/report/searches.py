@@ -22,7 +22,7 @@ def search_table(search: Search) -> Table:
     """Trials by rank, with the values that vary."""
     design = search.design
     names = design.space.varied
-    title = f"{design.benchmark}, {design.method}: {_counts(search)} (search {search.id})"
+    title = f"{design.question}, {design.method}: {_counts(search)} (search {search.id})"
     table = Table(title)
     for column in ("rank", "validation final", "during"):
         table.add_column(column, justify="right")
@@ -149,7 +149,7 @@ def searches_table(searches: Sequence[Search]) -> Table:
         best: Trial | None = next(iter(search.ranked), None)
         table.add_row(
             search.id,
-            design.benchmark,
+            design.question,
             design.method,
             design.scale,
             design.sampler,

@@ -15,6 +15,7 @@ from typing import Any
 
 from perdure.errors import PerdureError
 from perdure.files import Damaged, read_json, set_aside, write_json
+from perdure.options import option_text
 from perdure.search.problem import Problem
 from perdure.search.selection import MARGIN
 from perdure.search.spaces import Space, Values, space_from
@@ -49,6 +50,12 @@ class Design:
     def problem(self) -> Problem:
         """Benchmark and method."""
         return Problem(self.benchmark, self.method, self.scale, self.given)
+
+    @property
+    def question(self) -> str:
+        """What is searched, apart from the method, as in "smnist, benchmark.digits 2"."""
+        held = (f"{name} {option_text(value)}" for name, value in sorted(self.given.items()))
+        return ", ".join([self.benchmark, *held])
 
     @property
     def json(self) -> dict[str, Any]:
