@@ -109,16 +109,24 @@ def test_a_large_hypernetwork_is_named_in_record_and_tables():
     assert "hypernetwork" not in summary([small])
 
 
+def test_the_source_of_a_variant_is_named_where_it_applies():
+    usual = preset_sources("permuted-copy", "online-ewc", "paper")
+    told = preset_sources("permuted-copy", "online-ewc", "paper", {"network.task_identity": True})
+    assert "call 6" in usual
+    assert [source for source in usual if source not in told] == ["call 6"]
+    assert [source for source in told if source not in usual] == ["call 7, with the task as input"]
+    other = {"network.task_identity": False, "network.hidden": [64]}
+    assert preset_sources("permuted-copy", "online-ewc", "paper", other) == usual
+
+
 def test_presets_that_name_a_search_are_what_it_chose():
     """And the other way round: what a committed search has chosen is the preset."""
     searches = all_searches(Path(__file__).parent.parent / "results")
     assert searches
     for search in searches:
         design = search.design
-        named = re.findall(
-            r"search (\w{12})", " ".join(preset_sources(design.benchmark, design.method, design.scale))
-        )
-        assert named == [search.id], design.method
+        sources = preset_sources(design.benchmark, design.method, design.scale, design.given)
+        assert re.findall(r"search (\w{12})", " ".join(sources)) == [search.id], design.question
         (seeds,) = [each.hashes for each in search.candidates if each.trial == search.chosen]
-        preset = build(design.benchmark, design.method, scale=design.scale)
-        assert preset.hash == seeds[0], design.method
+        preset = build(design.benchmark, design.method, scale=design.scale, **design.given)
+        assert preset.hash == seeds[0], (design.question, design.method)

@@ -242,7 +242,7 @@ def _tuned(settings: Sequence[Setting], scale: str) -> str:
 
 def _origin(setting: Setting, scale: str) -> str:
     """Where a setting's preset comes from: nowhere, a search, another's protocol, or trials by hand."""
-    source = " ".join(preset_sources(setting.benchmark, setting.method, scale))
+    source = " ".join(preset_sources(setting.benchmark, setting.method, scale, setting.options))
     kinds = {
         "not tuned": "not tuned",
         "search": "from a search on seeds that are not reported",

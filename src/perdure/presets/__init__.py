@@ -81,17 +81,29 @@ def _layers(table: Mapping[str, Any]) -> Iterator[Layer]:
         yield Layer(_flat({k: v for k, v in variant.items() if k not in ("source", "when")}), variant["when"])
 
 
-def preset_sources(benchmark: str, method: str, scale: str) -> list[str]:
-    """Where the preset's values come from."""
+def preset_sources(
+    benchmark: str, method: str, scale: str, given: Mapping[str, Any] | None = None
+) -> list[str]:
+    """Where the preset's values come from.
+
+    A variant that applies to the given options, and has a source, has it instead of that of its table.
+    """
     tables = read_presets(benchmark)
     whole = method in tables and scale in tables[method]
     own = [method] if whole else parts_of(method, methods())
-    found = [tables.get(name, {}).get(scale, {}).get("source") for name in ["all", *own]]
+    found = [_source(tables.get(name, {}).get(scale, {}), given or {}) for name in ["all", *own]]
     lenders = [lender for name in own if (lender := _lender(tables, name, scale))]
-    found += [f"as {name}: {tables[name][scale]['source']}" for name in lenders]
+    found += [f"as {name}: {_source(tables[name][scale], given or {})}" for name in lenders]
     parent = tables.get("inherits")
-    inherited = preset_sources(parent, method, scale) if parent and not any(found[1:]) else []
+    inherited = preset_sources(parent, method, scale, given) if parent and not any(found[1:]) else []
     return [*inherited, *(source for source in found if source)]
+
+
+def _source(table: Mapping[str, Any], given: Mapping[str, Any]) -> str | None:
+    """The source of a table, or of its last variant that has one and applies."""
+    said = [table.get("source")]
+    said += [each.get("source") for each in table.get("variant", []) if each["when"].items() <= given.items()]
+    return next((source for source in reversed(said) if source), None)
 
 
 @cache
