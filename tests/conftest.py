@@ -7,6 +7,11 @@ import threading
 
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
+
+# A busy machine may stop for longer than the 200 ms that an example has by default; that is no failure.
+settings.register_profile("perdure", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("perdure")
 
 
 def pytest_configure() -> None:

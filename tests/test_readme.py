@@ -30,7 +30,7 @@ def test_the_code_of_the_readme_runs(number, tmp_path):
         code = re.sub(r"(?m)^ *(frame = |print\(frame).*\n", "", code)
     (tmp_path / "program.py").write_text(code)
     done = subprocess.run(
-        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120
+        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()

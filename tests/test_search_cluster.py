@@ -133,7 +133,7 @@ def test_a_killed_worker_and_a_killed_driver_change_nothing(tmp_path, cluster, u
     driver = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     awaited(lambda: len(finished(runs)) >= 2, driver)
     cluster.workers[0].kill()
-    awaited(lambda: len(finished(runs)) >= 5, driver)
+    awaited(lambda: len(finished(runs)) >= 5 and list(runs.glob("searches/*/search.json")), driver)
     os.kill(driver.pid, signal.SIGKILL)
     driver.communicate()
     before = finished(runs)

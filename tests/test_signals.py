@@ -31,7 +31,7 @@ raise SystemExit("the signal did not end the command")
 """
 
 BELL = """
-import os
+import os, time
 from pathlib import Path
 from perdure.hooks import Hook, PhaseContext, Term
 from perdure.methods import Method
@@ -49,10 +49,18 @@ class Ringing(Term):
 
     def losses(self, step):
         ring = os.environ.get("BELL")
-        if ring and self.context.tasks == [1] and step.number == 3 and not Path("rung").exists():
-            Path("rung").touch()
-            os.kill(int(Path("command.pid").read_text()), int(ring))
+        if ring and Path("rung").exists():
+            time.sleep(0.5)  # so that nothing ends before the command has looked, however busy the machine is
+        if ring and self.context.tasks == [1] and step.number == 3:
+            self.ring(ring)
         return {}
+
+    def ring(self, ring):
+        try:
+            Path("rung").touch(exist_ok=False)
+        except FileExistsError:
+            return
+        os.kill(int(Path("command.pid").read_text()), int(ring))
 
 ringing = Method("ringing", "fine-tuning that rings a bell", penalties=("bell",))
 """
@@ -170,8 +178,15 @@ def test_a_folder_that_is_removed_under_a_run_is_noticed(workers):
     assert perdure(*words_of("runs")).code == 0
 
 
-@pytest.mark.parametrize("what", ["locked", "save", "keep", "publish"])
-def test_a_folder_that_is_removed_while_a_file_is_being_written_is_noticed(what, tmp_path, monkeypatch):
+WRITERS = ["save", "keep", "publish"]
+
+
+@pytest.mark.parametrize(
+    ("what", "moment"), [("locked", "within"), *((w, m) for w in WRITERS for m in ("before", "within"))]
+)
+def test_a_folder_that_is_removed_while_a_file_is_being_written_is_noticed(
+    what, moment, tmp_path, monkeypatch
+):
     from perdure.errors import PerdureError
     from perdure.experiment import run
     from perdure.storage.store import RunFolder
@@ -192,10 +207,23 @@ def test_a_folder_that_is_removed_while_a_file_is_being_written_is_noticed(what,
         "keep": lambda: folder.keep(0, {}),
         "publish": lambda: folder.publish(record, kept=False),
     }
-    # `files.write` draws the name of its temporary file after it has made the folder.
-    monkeypatch.setattr("perdure.files.secrets.token_hex", lambda _: str(shutil.rmtree(folder.path)))
+    if moment == "within":  # `files.write` draws the name of its temporary file when it has the folder
+        monkeypatch.setattr("perdure.files.secrets.token_hex", lambda _: str(shutil.rmtree(folder.path)))
+    else:
+        present = folder._check_present
+        removing = iter([lambda: (present(), shutil.rmtree(folder.path)), present])
+        monkeypatch.setattr(folder, "_check_present", lambda: next(removing)())
     with pytest.raises(PerdureError, match="was removed while its run was in progress"):
         writers[what]()
+
+
+def test_a_folder_that_is_removed_while_it_is_tried_is_made_again(tmp_path, monkeypatch):
+    from perdure.storage.store import writable
+
+    names = iter([lambda: str(shutil.rmtree(tmp_path / "runs")), lambda: "again"])
+    monkeypatch.setattr("perdure.files.secrets.token_hex", lambda _: next(names)())
+    writable(tmp_path / "runs")
+    assert list((tmp_path / "runs").iterdir()) == []
 
 
 def test_a_folder_that_is_removed_and_made_again_is_noticed(tmp_path):

@@ -273,7 +273,7 @@ def shell(line, **environment):
         shell=True,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         env=os.environ | environment,
     )
     outcome = Outcome(done.returncode, done.stdout, done.stderr)

@@ -43,7 +43,7 @@ def test_streams_that_the_shell_has_closed(closed):
 
 def test_a_closed_standard_error_changes_no_exit_code():
     done = subprocess.run(
-        f"{sys.executable} -m perdure foo 2>&-", shell=True, capture_output=True, timeout=120
+        f"{sys.executable} -m perdure foo 2>&-", shell=True, capture_output=True, timeout=300
     )
     assert (done.returncode, done.stdout) == (2, b"")
 

@@ -88,7 +88,7 @@ def _through(
     place = None if function is local_work else runs
     if place is not None:
         writable(place)
-    with tempfile.TemporaryDirectory(prefix=".mailbox-", dir=place) as folder:
+    with tempfile.TemporaryDirectory(prefix=".mailbox-", dir=place, ignore_cleanup_errors=True) as folder:
         mailbox = Mailbox(Path(folder))
         common = common_orders(mailbox, options) | {"runs": str(runs.resolve()), "force": force}
         jobs: dict[Future[dict[str, Any]], int] = {}

@@ -29,10 +29,14 @@ class Damaged(Exception):
     """The content of a file is not what was written."""
 
 
-def write(path: Path, content: bytes) -> None:
-    """Write content atomically: a reader sees the old file or the new one, never a part."""
+def write(path: Path, content: bytes, *, make_folder: bool = True) -> None:
+    """Write content atomically: a reader sees the old file or the new one, never a part.
+
+    Without `make_folder` the folder must be there: one that was removed is not made again.
+    """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if make_folder:
+            path.parent.mkdir(parents=True, exist_ok=True)
         # Not tempfile: its files are readable only by their owner, and records are meant to be shared.
         name = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{PARTIAL}")
         handle = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
@@ -100,9 +104,9 @@ def _check_regular(path: Path, facts: os.stat_result, largest: int) -> None:
         raise OSError(errno.EFBIG, f"it has more than {largest} bytes", str(path))
 
 
-def write_json(path: Path, data: Any) -> None:
+def write_json(path: Path, data: Any, *, make_folder: bool = True) -> None:
     """Write data as JSON."""
-    write(path, (json.dumps(data, indent=1, allow_nan=False) + "\n").encode())
+    write(path, (json.dumps(data, indent=1, allow_nan=False) + "\n").encode(), make_folder=make_folder)
 
 
 def read_json(path: Path) -> Any:
@@ -134,13 +138,16 @@ def _reason(error: Exception) -> str:
     return " ".join(told.split())[:160].rstrip(".;")
 
 
-def write_tensors(path: Path, tensors: dict[str, Tensor], facts: Any = None) -> None:
+def write_tensors(
+    path: Path, tensors: dict[str, Tensor], facts: Any = None, *, make_folder: bool = True
+) -> None:
     """Write tensors as safetensors, with facts (JSON) and a digest of both in the header."""
     from safetensors.torch import save
 
     plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     text = json.dumps(facts)
-    write(path, save(plain, {"facts": text, "digest": _digest(plain, text)}))
+    content = save(plain, {"facts": text, "digest": _digest(plain, text)})
+    write(path, content, make_folder=make_folder)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
 from typing import Any
 
 from perdure.engines.engine import GRACE, Polled
@@ -64,10 +65,12 @@ class DaskCluster(Polled):
 
     def give(self, function: Any, order: Any) -> Any:
         """Submit to the scheduler; an order that does not reach it is lost."""
+        from distributed.client import ClosedClientError
+
         client = self.client
         try:
             return client, client.submit(function, order, pure=False)
-        except (OSError, RuntimeError, TimeoutError):
+        except (OSError, RuntimeError, TimeoutError, ClosedClientError):
             return client, None
 
     def answered(self, order: Any) -> bool:
@@ -121,4 +124,5 @@ class DaskCluster(Polled):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Disconnect; the scheduler keeps running."""
         super().shutdown(wait, cancel_futures=cancel_futures)
-        self.client.close(timeout=2)
+        with suppress(TimeoutError):  # a busy machine; all answers are here
+            self.client.close(timeout=2)

@@ -91,7 +91,7 @@ class Crew:
         writable(self.home)
         waiting = [_Place(job, number) for number, job in enumerate(jobs)]
         running: dict[Future[Answer], _Place] = {}
-        with tempfile.TemporaryDirectory(prefix=MAILBOX, dir=self.home) as folder:
+        with tempfile.TemporaryDirectory(prefix=MAILBOX, dir=self.home, ignore_cleanup_errors=True) as folder:
             mailbox = Mailbox(Path(folder))
             common = common_orders(mailbox, self.options)
             try:

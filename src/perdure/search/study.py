@@ -14,6 +14,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -93,7 +94,7 @@ class Study:
             raise Busy(f"Search {self.design.id} is being carried out by another process.") from None
         try:
             for left in folder.glob(f"{MAILBOX}*"):  # left by a killed driver; removing it stops its jobs
-                shutil.rmtree(left, ignore_errors=True)
+                _remove(left)
             self._start()
             self._tune()
             self._choose()
@@ -298,3 +299,11 @@ class Study:
         if now or time.monotonic() - self.saved > SAVE_EVERY:
             self.search.save(self.runs)
             self.saved = time.monotonic()
+
+
+def _remove(mailbox: Path) -> None:
+    """Remove a mailbox at one stroke: a job that still puts news there would keep its folder alive."""
+    gone = mailbox.with_name(f".removed-{mailbox.name.lstrip('.')}")
+    with suppress(OSError):
+        mailbox.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)

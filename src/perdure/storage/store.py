@@ -136,7 +136,7 @@ class RunFolder:
         """Replace the checkpoint."""
         self._check_present()
         with self._noticing_removal():
-            write_tensors(self._checkpoint, tensors, facts)
+            write_tensors(self._checkpoint, tensors, facts, make_folder=False)
 
     @contextmanager
     def _noticing_removal(self) -> Iterator[None]:
@@ -144,7 +144,7 @@ class RunFolder:
         try:
             yield
         except PerdureError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
+            if isinstance(error.__cause__, OSError):
                 self._check_present()
             raise
 
@@ -160,7 +160,7 @@ class RunFolder:
         """Save the learner's state after a phase (from 0) permanently, as after-1.safetensors and so on."""
         self._check_present()
         with self._noticing_removal():
-            write_tensors(self._after(phase), tensors)
+            write_tensors(self._after(phase), tensors, make_folder=False)
 
     def _after(self, phase: int) -> Path:
         return self.path / f"after-{phase + 1}.safetensors"
@@ -193,7 +193,7 @@ class RunFolder:
                 f"again."
             )
         with self._noticing_removal():
-            write_json(self.path / RECORD, record.json)
+            write_json(self.path / RECORD, record.json, make_folder=False)
         self._checkpoint.unlink(missing_ok=True)
 
     def bring(self, record: Record) -> None:
@@ -233,8 +233,13 @@ def _is_newer(path: Path) -> bool:
 def writable(runs: Path) -> None:
     """Raise a helpful error if the folder of runs cannot be written to."""
     probe = runs / f".probe-{os.getpid()}"
-    write(probe, b"")
-    probe.unlink()
+    try:
+        write(probe, b"")
+    except PerdureError as error:
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise
+        write(probe, b"")  # someone removed the folder just now, and nothing of this run was in it
+    probe.unlink(missing_ok=True)
 
 
 def all_records(runs: Path) -> tuple[list[Record], list[str]]:
