@@ -98,7 +98,8 @@ class Claim:
         if found is None:
             return ""
         if found == SAME:
-            size = f"a factor of {FACTOR:g}" if self.factors else f"{margin:g} {self.unit}"
+            unit = self.unit.removesuffix("s") if margin == 1 else self.unit
+            size = f"a factor of {FACTOR:g}" if self.factors else f"{margin:g} {unit}"
             return f": shown to be less than {size}"
         higher = (
             ("more" if found > 0 else "less") if not self.factors else ("above 1" if found > 0 else "below 1")
