@@ -112,6 +112,7 @@ def test_a_large_hypernetwork_is_named_in_record_and_tables():
 def test_the_source_of_a_variant_is_named_where_it_applies():
     usual = preset_sources("permuted-copy", "online-ewc", "paper")
     told = preset_sources("permuted-copy", "online-ewc", "paper", {"network.task_identity": True})
+    assert preset_sources("permuted-copy", "online-ewc", "paper", {"network.task_identity": "true"}) == told
     assert "call 6" in usual
     assert [source for source in usual if source not in told] == ["call 6"]
     assert [source for source in told if source not in usual] == ["call 7, with the task as input"]

@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from perdure.methods import parts_of
+from perdure.options import option_text
 from perdure.registry import methods
 
 SCALES = ("smoke", "demo", "laptop", "paper")
@@ -101,8 +102,11 @@ def preset_sources(
 
 def _source(table: Mapping[str, Any], given: Mapping[str, Any]) -> str | None:
     """The source of a table, or of its last variant that has one and applies."""
+    typed = {name: option_text(value) for name, value in given.items()}  # some are typed already
     said = [table.get("source")]
-    said += [each.get("source") for each in table.get("variant", []) if each["when"].items() <= given.items()]
+    for each in table.get("variant", []):
+        if all(typed.get(name) == option_text(value) for name, value in each["when"].items()):
+            said.append(each.get("source"))
     return next((source for source in reversed(said) if source), None)
 
 
