@@ -237,3 +237,15 @@ def test_mistakes_are_explained(words, said, runs, tmp_path, capsys):
     assert said in err
     assert not out
     assert len(err.strip().splitlines()) == 1
+
+
+def test_a_search_that_was_stopped_before_its_first_trial_ended_has_a_page(tmp_path):
+    """Its chart has no marks, and an axis from a value to itself."""
+    from perdure.report.plots import Scale
+    from search_samples import Pretend, study
+
+    search = study(tmp_path, Pretend()).run()
+    waiting = [replace(trial, final=None, during=None, rank=None) for trial in search.trials]
+    stopped = replace(search, trials=waiting, candidates=[], chosen=None, complete=False)
+    assert f"Validation accuracy of 0 trials of {search.design.method}" in page([], [], "t", [stopped])
+    assert Scale(0.5, 0.5, []).share(0.5) == 0.5

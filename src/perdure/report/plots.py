@@ -28,9 +28,9 @@ class Scale:
     log: bool = False
 
     def share(self, value: float) -> float:
-        """The position of a value, from 0 to 1; values outside are at the edge."""
+        """The position of a value, from 0 to 1; values outside are at the edge, one alone in the middle."""
         low, high, at = (math.log(each) if self.log else each for each in (self.low, self.high, value))
-        return min(max((at - low) / (high - low), 0.0), 1.0)
+        return min(max((at - low) / (high - low), 0.0), 1.0) if high > low else 0.5
 
 
 @dataclass(frozen=True)
