@@ -217,6 +217,25 @@ def test_a_folder_that_is_removed_while_a_file_is_being_written_is_noticed(
         writers[what]()
 
 
+def test_a_disk_that_is_full_when_a_run_begins_is_not_a_removed_folder(tmp_path, monkeypatch):
+    import errno
+
+    from perdure.errors import PerdureError
+    from perdure.storage.store import RunFolder
+    from perdure.testing import small
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    config = small("fine-tuning")
+    monkeypatch.setattr("perdure.files.os.fsync", full)
+    with (
+        pytest.raises(PerdureError, match="The disk is full"),
+        RunFolder(tmp_path, config.hash).locked(config),
+    ):
+        pass
+
+
 def test_a_folder_that_is_removed_while_it_is_tried_is_made_again(tmp_path, monkeypatch):
     from perdure.storage.store import writable
 

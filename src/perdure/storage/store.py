@@ -144,7 +144,7 @@ class RunFolder:
         try:
             yield
         except PerdureError as error:
-            if isinstance(error.__cause__, OSError):
+            if isinstance(error.__cause__, (FileNotFoundError, FileExistsError)):  # not a full disk
                 self._check_present()
             raise
 
