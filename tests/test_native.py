@@ -21,7 +21,7 @@ from perdure.networks.cells.elman import Elman
 from perdure.networks.cells.gru import GRU
 from perdure.networks.cells.lstm import LSTM
 from perdure.networks.native import build, library
-from perdure.networks.native.library import LEVELS, VARIABLE, describe
+from perdure.networks.native.library import LEVELS, VARIABLE, describe, function
 from perdure.networks.native.losses import class_loss, teacher_loss
 from perdure.networks.native.products import (
     SquaredMap,
@@ -41,6 +41,8 @@ if describe().startswith("python") and os.environ.get(VARIABLE) != "python":
 
 CELLS = {"elman": Elman, "lstm": LSTM, "gru": GRU}
 GATES = {"elman": 1, "lstm": 4, "gru": 3}
+CHAINS = 12
+"""Independent sums in peak.h."""
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5}
 widths = st.one_of(st.integers(1, 40), st.sampled_from([48, 52, 63, 64, 65, 100, 128, 255, 256, 257, 300]))
 lengths = st.lists(st.integers(1, 9), min_size=1, max_size=30)
@@ -524,3 +526,17 @@ def test_without_any_compiler_nothing_is_compiled(monkeypatch, capsys):
     assert "no C compiler" in capsys.readouterr().out
     monkeypatch.setattr(build.importlib.util, "find_spec", lambda name: object())
     assert build.compiler()[1:4] == ["-m", "ziglang", "cc"]
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.float64])
+def test_the_peak_counts_the_sums_it_makes(precision):
+    """Of s <- s / 2 + 1 every chain ends at 2; operations are two for each lane, chain and round."""
+    result, operations = torch.zeros(1, dtype=precision), torch.zeros(1, dtype=torch.float64)
+    run = function("multiply_adds", result)
+    counted = []
+    for rounds in (100, 200):
+        assert run(rounds, result.data_ptr(), operations.data_ptr())
+        assert result.item() == 2 * CHAINS
+        counted.append(operations.item())
+    widest = {"avx512": 64, "avx2": 32, "baseline": 16}[library._chosen()[0]]
+    assert counted == [2 * rounds * CHAINS * widest // result.element_size() for rounds in (100, 200)]

@@ -46,6 +46,7 @@ SIGNATURES: dict[str, Signature] = {
     "sum_of_squares": (SIZE, ADDRESS, ADDRESS),
     "class_loss": (SIZE, SIZE, *[ADDRESS] * 4),
     "teacher_loss": (SIZE, SIZE, ctypes.c_double, *[ADDRESS] * 5),
+    "multiply_adds": (SIZE, ADDRESS, ADDRESS),
     "outer_squares": (SIZE, ADDRESS, SIZE, ADDRESS, ADDRESS, SIZE, ADDRESS),
 }
 

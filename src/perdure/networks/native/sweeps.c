@@ -9,6 +9,7 @@
 #include "linear.h"
 #include "loss.h"
 #include "outer.h"
+#include "peak.h"
 #include "squares.h"
 
 EXPORT(linear_map)(int64_t count, int64_t depth, int64_t units, int64_t transposed, const real *rows,
@@ -69,5 +70,10 @@ EXPORT(teacher_loss)(int64_t rows, int64_t classes, double temperature, const re
     if (buffer == NULL) return 0;
     *loss = (real)teacher_loss(rows, classes, temperature, logits, teacher, scored, delta, buffer);
     release(buffer);
+    return 1;
+}
+
+EXPORT(multiply_adds)(int64_t rounds, real *result, double *operations) {
+    *operations = multiply_adds(rounds, result);
     return 1;
 }
