@@ -7,7 +7,7 @@ from perdure.paper.conclusions import Claim, forgotten
 from perdure.paper.sweep import SweepItem, SweepPoint
 
 STRENGTHS = (1.0, 100.0, 10_000.0)
-"""Below, at, and above the strength of the AudioSet table; those of the figure are not stated."""
+"""Below, at, and above the published strength of the AudioSet table; those of the figure are not stated."""
 CLASSES = range(2, 11)
 
 ITEM = SweepItem(
