@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
+import numpy as np
 import pytest
 import torch
 from torch.nn import functional
 
+from perdure.benchmarks.task import Sequences
 from perdure.config import build
 from perdure.errors import PerdureError
+from perdure.hooks import PhaseEnd
 from perdure.learning.engine import begin_phase
 from perdure.learning.learner import init
+from perdure.networks.batch import Data
 from perdure.networks.targets import negative_log_likelihood
 from perdure.rehearsal.a_gem import projected
 from perdure.rehearsal.er import ER
 from perdure.rehearsal.herding import herding_order
 from perdure.rehearsal.memory import Stored, fair_shares
-from perdure.rehearsal.samples import stored_samples, stored_tasks
+from perdure.rehearsal.samples import choose_random, keep_some, stored_samples, stored_tasks, unstore
+from perdure.targets.tags import Tags
 from test_learning import generators, outcome, setting
 
 FEW = {"rehearsal.samples": 20}
@@ -225,3 +231,73 @@ def test_stored_samples_cannot_run_in_sub_networks():
     for method in ("masking+er", "masking+a-gem", "masking+lwf"):
         with pytest.raises(PerdureError, match="sub-network"):
             build("permuted-copy", method)
+
+
+def numbered(start, count, steps, *, bits=False):
+    """Sequences whose inputs tell their number: as a value, or as bits."""
+    numbers = np.arange(start, start + count)
+    x = np.zeros((count, steps, 8), dtype=np.float32)
+    x[:, 0] = (numbers[:, None] >> np.arange(8)) & 1
+    if not bits:
+        x[:, 0, 7] = -1
+    y = np.full((count, steps), -1)
+    y[:, : steps - 1] = numbers[:, None]
+    return Data(Sequences(Tags(), x, y, np.full(count, steps - 1)))
+
+
+def numbers_in(memory, like):
+    """The number of each stored sample by its inputs; targets and logits must tell the same."""
+    data = unstore(memory, 0, like)
+    found = (data.x[:, 0, :7].long() << torch.arange(7)).sum(1)
+    batch = data.batch(slice(None))
+    told = batch.answers.unpack(batch.targets[:, None])[:, :, 0]
+    for number, length, row in zip(found, data.lengths, told, strict=True):
+        assert (row[:length] == number).all()
+    if "logits.0" in memory:
+        assert (memory["logits.0"][:, 0, 0] == found).all()
+    return found.tolist()
+
+
+@pytest.mark.parametrize("lengths", [(4, 4), (4, 6), (6, 4)])
+@pytest.mark.parametrize("forms", list(itertools.product([True, False], repeat=2)))
+def test_a_task_learnt_again_joins_its_samples(forms, lengths):
+    """The reservoir is that of both visits, whatever form and length each visit's inputs have."""
+    visits = [
+        numbered(start, 30, steps, bits=bits)
+        for start, steps, bits in zip((0, 30), lengths, forms, strict=True)
+    ]
+    options, memory = ER(samples=25), {}
+    keys = torch.rand(60, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    for number, data in enumerate(visits):
+        mine = keys[30 * number : 30 * (number + 1)]
+        memory = options.remember(
+            memory,
+            PhaseEnd({}, {0: data}),
+            lambda task, data, mine=mine: mine,
+            lambda task, data, index, width=2 + number: {
+                "logits": data.y[index][:, :1, None].repeat(1, 1, width)
+            },
+        )
+    assert sorted(numbers_in(memory, visits[1])) == sorted(keys.argsort()[:25].tolist())
+    assert stored_samples(memory) == 25
+    assert ("bits.0" in memory) == all(forms)
+    assert ("x.0" in memory) != ("bits.0" in memory)
+
+
+def test_a_coreset_keeps_samples_of_earlier_visits():
+    """Of 100 seen, 30 in the first visit: 3 of 10 stay; then 20 of 120 are new: 2 of 10."""
+    visits = [numbered(0, 30, 4), numbered(30, 70, 4), numbered(100, 20, 4)]
+    memory, source = {}, torch.Generator().manual_seed(0)
+    shares = []
+    for data in visits:
+        choose = partial(choose_random, data, generator=source)
+        memory = keep_some(memory, data, 0, 10, choose, packed=True)
+        numbers = numbers_in(memory, data)
+        assert len(set(numbers)) == len(numbers) == 10
+        shares.append(
+            [sum(low <= n < high for n in numbers) for low, high in ((0, 30), (30, 100), (100, 120))]
+        )
+    assert shares[0] == [10, 0, 0]
+    assert shares[1] == [3, 7, 0]
+    assert shares[2][2] == 2
+    assert memory["seen.0"].tolist() == [120]

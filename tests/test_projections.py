@@ -9,6 +9,7 @@ from torch.nn import functional
 from helpers import random_weights, sequences, whole
 from perdure.config import build
 from perdure.errors import PerdureError
+from perdure.experiment import assemble, on_device
 from perdure.learning.engine import begin_phase
 from perdure.learning.learner import init
 from perdure.networks.activity import joined, moments
@@ -250,3 +251,47 @@ def test_a_perturbation_is_drawn_like_initial_weights():
         bound = named.starts[name].bound
         assert float(values.abs().max()) <= bound
     assert not torch.equal(added, phase.before.parameters["body"])
+
+
+@pytest.mark.parametrize(
+    ("method", "values", "perturbed"),
+    [
+        ("shrink-and-perturb", {"benchmark.scenario": "class"}, {"body", "head.0", "head.1"}),
+        ("shrink-and-perturb", {}, {"body"}),
+        ("shrink-and-perturb+er", {}, {"body", "head.0", "head.1"}),
+    ],
+)
+def test_what_old_tasks_have_trained_is_perturbed_and_nothing_else(method, values, perturbed):
+    """With a growing head, old tasks read its new part too, which nobody has trained."""
+    config = build("smnist", method, scale="smoke", **{"benchmark.tasks": 3, "benchmark.train": 40, **values})
+    tasks, learner = assemble(config)
+    data, state = on_device(tasks, "cpu"), init(learner)
+    for task in (0, 1):
+        phase = begin_phase(learner, state, [task], data, config.training, generators)
+        phase.step()
+        state = phase.finish()
+    phase = begin_phase(learner, state, [2], data, config.training, generators)
+    assert set(phase.terms["shrink-and-perturb"].added) == perturbed
+    assert "head.2" in phase.active
+
+
+@pytest.mark.parametrize("method", ["owm", "duncker", "gpm"])
+def test_under_sgd_a_step_is_the_projected_gradient(method):
+    """dW = - rate P_out g P_in, once: shrinking projectors would act more strongly if they acted twice."""
+    plain = {"training.optimiser": "SGD", "training.clip": None, "training.learning_rate": 0.1}
+    phase, _ = later_phase(method, tasks=1, **plain)
+    other, _ = later_phase(method, tasks=1, **plain)
+    other._gradients()
+    layout = phase.before.network.body
+    gradient = layout.split(other.active["body"].grad)
+    before = phase.active["body"].detach().clone()
+    phase.step()
+    moved = layout.split(phase.active["body"].detach() - before)
+    compared = 0
+    for names, project in phase.terms[method].maps.items():
+        if names[0][0] not in moved:
+            continue  # an old head
+        wanted = -0.1 * project(joined(gradient, names))
+        assert torch.allclose(joined(moved, names), wanted, rtol=1e-3, atol=1e-3 * float(wanted.abs().max()))
+        compared += float(wanted.abs().max()) > 0
+    assert compared >= 2

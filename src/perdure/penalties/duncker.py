@@ -24,6 +24,7 @@ class Duncker(Projecting):
     """Weights move only where old states and their images hardly reach."""
 
     name: ClassVar[str] = "duncker"
+    revision: ClassVar[int] = 1
 
     alpha: PositiveFloat = 1e-3
     """Directions with a mean square well below alpha are free; larger: more is free."""

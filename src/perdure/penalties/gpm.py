@@ -24,6 +24,7 @@ class GPM(Projecting):
     """Weights move only outside the subspace of old inputs."""
 
     name: ClassVar[str] = "gpm"
+    idempotent: ClassVar[bool] = True
 
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.97
     """Fraction of the squared norm of a task's inputs that the basis must contain."""

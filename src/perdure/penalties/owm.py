@@ -24,6 +24,7 @@ class OWM(Projecting):
     """Weights move only where old inputs hardly reach."""
 
     name: ClassVar[str] = "owm"
+    revision: ClassVar[int] = 1
 
     alpha: PositiveFloat = 1e-3
     """Inputs with a mean square well below alpha are free; larger: more is free."""

@@ -1,8 +1,9 @@
 """Shared by methods that let weights move only where old tasks are not disturbed: dW <- P_out dW P_in.
 
 For every affine map of the network, dW is the change of its matrix (with the bias as one more column of
-inputs 1), and P_in, P_out are made of what the map has seen in old tasks. Both the gradient, before clipping,
-and the optimiser's step are projected: Adam scales every entry, and would leave the subspace again.
+inputs 1), and P_in, P_out are made of what the map has seen in old tasks. It is the optimiser's step that is
+projected: Adam scales every entry of a projected gradient, and would leave the subspace again. If projecting
+twice is the same as once, so is the gradient, before clipping.
 Parameters that no matrix holds, such as the decay of a diagonal cell, stay as they are after the first task.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from pydantic import PositiveInt
@@ -37,6 +38,9 @@ class Projectors(NamedTuple):
 
 class Projecting(Penalty):
     """Weights move only where old tasks are hardly disturbed."""
+
+    idempotent: ClassVar[bool] = False
+    """Whether projecting twice is the same as once."""
 
     samples: PositiveInt | None = 1000
     """Training samples of a task from which the activity of its maps is computed; none: all."""
@@ -68,7 +72,8 @@ class ProjectingTerm(Term):
         """Make the projectors of all maps that old tasks have used."""
         self.options, self.memory, self.context = options, memory, context
         self.maps = {_names(key): options.projectors(values) for key, values in _by_map(memory).items()}
-        self.transforms = self.redirects = bool(self.maps)
+        self.redirects = bool(self.maps)
+        self.transforms = self.redirects and options.idempotent
         self.held = self._held()
 
     def _held(self) -> set[str]:

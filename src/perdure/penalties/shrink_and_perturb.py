@@ -23,6 +23,7 @@ class ShrinkAndPerturb(Penalty):
 
     name: ClassVar[str] = "shrink-and-perturb"
     protects: ClassVar[bool] = False
+    revision: ClassVar[int] = 1
 
     shrink: Annotated[float, Field(ge=0, le=1)] = 0.8
     """Factor of the weights before each new task."""
@@ -51,9 +52,14 @@ class ShrinkAndPerturbTerm(Term):
         def generators(*role: object) -> torch.Generator:
             return context.generators("perturbation", *context.tasks, *role)
 
-        fresh = context.source.grow(context.network, 0, Stock({}, {}), generators).parameters
-        old = context.source.active(context.network, context.buffers, list(context.known)[-1:])
-        shared = {name: where for name, where in context.positions.items() if name in old}
+        source, network, buffers = context.source, context.network, context.buffers
+        fresh = source.grow(network, 0, Stock({}, {}), generators).parameters
+        old = {name for task in context.known for name in source.active(network, buffers, [task])}
+        # A growing head's new part answers for old tasks too, but was not trained for them.
+        new = tuple(f".{task}" for task in context.tasks)
+        shared = {
+            name: where for name, where in context.positions.items() if name in old and not name.endswith(new)
+        }
         return take({name: fresh[name].to(context.parameters[name].device) for name in shared}, shared)
 
     def redirect(self, step: Step, moves: Vectors) -> Vectors:

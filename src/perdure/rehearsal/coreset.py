@@ -21,7 +21,7 @@ from perdure.networks.layout import Vectors
 from perdure.networks.targets import distillation, negative_log_likelihood, units
 from perdure.options import Moderate, Strength
 from perdure.rehearsal.rehearsal import Rehearsal, sequences_of, shares
-from perdure.rehearsal.samples import SELECTIONS, store, stored_data, stored_samples, unstore
+from perdure.rehearsal.samples import SELECTIONS, keep_some, stored_data, stored_samples, unstore
 
 
 class Coreset(Rehearsal):
@@ -126,13 +126,15 @@ class CoresetTerm(Term):
 
     def finish(self, end: PhaseEnd) -> Vectors:
         """Store samples of the tasks that were learnt."""
-        memory = dict(self.memory)
+        memory = self.memory
         options, networks = self.options, self.context.networks_now(end.active, end.data)
         for task, data in end.data.items():
             network, weights = networks[task]
-            count = min(options.size, len(data))
-            generator = self.context.generators("coreset", task)
-            answer = partial(network, weights, task=task)
-            chosen = SELECTIONS[options.selection](data, count, generator, answer)
-            memory |= store(data, chosen, task, packed=options.packed)
+            choose = partial(
+                SELECTIONS[options.selection],
+                data,
+                generator=self.context.generators("coreset", task),
+                answer=partial(network, weights, task=task),
+            )
+            memory = keep_some(memory, data, task, options.size, choose, packed=options.packed)
         return memory

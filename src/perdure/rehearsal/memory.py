@@ -22,7 +22,7 @@ from perdure.networks.targets import negative_log_likelihood
 from perdure.networks.together import logits_of
 from perdure.options import Composition
 from perdure.rehearsal.rehearsal import Rehearsal, sequences_of
-from perdure.rehearsal.samples import store, stored_samples, stored_tasks, unstore
+from perdure.rehearsal.samples import joined, per_sample, store, stored_samples, stored_tasks, unstore
 
 Keys = Callable[[int, Data], Tensor]
 """From a task and its data to the key of each sample [N]; a sample with an infinite key is not stored."""
@@ -72,16 +72,16 @@ class Remembering(Rehearsal):
         keys: Keys,
         extras: Extras = lambda task, data, index: {},
     ) -> Vectors:
-        """The memory after a phase: samples of its tasks join those of others, and the budget is kept."""
+        """The memory after a phase: samples of its tasks join those stored before, and the budget is kept."""
         result = dict(memory)
         for task, data in end.data.items():
             of_all = keys(task, data)
             most = int(of_all.isfinite().sum())
             chosen = of_all.argsort(stable=True)[: most if self.bytes else min(most, self.samples)]
-            result |= store(data, chosen, task, packed=True)
-            result[f"key.{task}"] = of_all[chosen]
+            new = store(data, chosen, task, packed=True) | {f"key.{task}": of_all[chosen]}
             named = extras(task, data, chosen)
-            result |= {f"{name}.{task}": values.cpu() for name, values in named.items()}
+            new |= {f"{name}.{task}": values.cpu() for name, values in named.items()}
+            result = joined(result, new, task)
         return self.within_budget(result)
 
     def within_budget(self, memory: Vectors) -> Vectors:
@@ -101,7 +101,7 @@ class Remembering(Rehearsal):
         for task, count in wanted.items():
             if count < counts[task]:
                 staying = memory[f"key.{task}"].argsort(stable=True)[:count]
-                memory = memory | {name: memory[name][staying] for name in _per_sample(memory, task)}
+                memory = memory | {name: memory[name][staying] for name in per_sample(memory, task)}
         return memory
 
 
@@ -191,13 +191,7 @@ def batch_size(options: Remembering, step: Step) -> int:
     return options.batch or sum(len(batch) for batch in step.batches.values())
 
 
-def _per_sample(memory: Vectors, task: int) -> list[str]:
-    """Names of the tensors that have one row for each stored sample of a task."""
-    ending = f".{task}"
-    return [name for name in memory if name.endswith(ending) and name != f"shape{ending}"]
-
-
 def _bytes_per_sample(memory: Vectors, task: int) -> int:
     """Bytes of one stored sample, rounded up."""
-    names, count = _per_sample(memory, task), len(memory[f"key.{task}"])
+    names, count = per_sample(memory, task), len(memory[f"key.{task}"])
     return -(-sum(memory[name].numel() * memory[name].element_size() for name in names) // count)

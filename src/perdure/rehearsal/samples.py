@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 import torch
@@ -19,9 +20,11 @@ from perdure.networks.together import logits_of
 Answer = Callable[[Batch], Tensor]
 CANDIDATES = 2000
 """Number of random samples from which herding chooses."""
+SHAPE, SEEN = "shape.", "seen."
+"""Beginnings of the names of what is stored once for all samples of a task."""
 
 
-def choose_random(data: Data, count: int, generator: torch.Generator, answer: Answer) -> Tensor:
+def choose_random(data: Data, count: int, generator: torch.Generator, answer: Answer | None = None) -> Tensor:
     """Random samples."""
     del answer
     return torch.randperm(len(data), generator=generator)[:count]
@@ -50,26 +53,79 @@ SELECTIONS = {"random": choose_random, "herding": choose_herding}
 
 def store(data: Data, index: Tensor, task: int, *, packed: bool) -> Vectors:
     """Samples as compact tensors: inputs as they came or, if they are only 0 and 1, as bits."""
-    x, y = data.x[index].cpu(), data.y[index].cpu()
-    lengths = torch.full((len(index),), x.shape[1]) if data.lengths is None else data.lengths[index]
-    kept = {f"y.{task}": y, f"lengths.{task}": lengths.to(torch.int32)}
-    if packed and bool(((x == 0) | (x == 1)).all()):
-        bits = np.packbits(x.numpy().astype(np.uint8).reshape(len(x), -1), axis=1)
-        shape = torch.tensor(x.shape[1:], dtype=torch.int32)
-        return kept | {f"bits.{task}": aligned(torch.from_numpy(bits)), f"shape.{task}": shape}
-    return kept | {f"x.{task}": x}
+    lengths = torch.full((len(index),), data.x.shape[1]) if data.lengths is None else data.lengths[index]
+    kept = {f"y.{task}": data.y[index].cpu(), f"lengths.{task}": lengths.to(torch.int32)}
+    return kept | _stored_inputs(data.x[index].cpu(), task, packed=packed)
 
 
 def unstore(memory: Vectors, task: int, like: Data) -> Data:
     """Stored samples as data, on the device and with the precision of other data."""
+    return like.having(_inputs(memory, task), memory[f"y.{task}"], memory[f"lengths.{task}"].long())
+
+
+def _stored_inputs(x: Tensor, task: int, *, packed: bool) -> Vectors:
+    """Inputs [n, T, F] as `x`, or as `bits` with their `shape`."""
+    if packed and bool(((x == 0) | (x == 1)).all()):
+        bits = np.packbits(x.numpy().astype(np.uint8).reshape(len(x), -1), axis=1)
+        shape = torch.tensor(x.shape[1:], dtype=torch.int32)
+        return {f"bits.{task}": aligned(torch.from_numpy(bits)), f"{SHAPE}{task}": shape}
+    return {f"x.{task}": x}
+
+
+def _inputs(memory: Vectors, task: int) -> Tensor:
+    """Inputs [n, T, F], however they are stored."""
     if f"x.{task}" in memory:
-        x = memory[f"x.{task}"]
-    else:
-        shape = memory[f"shape.{task}"].tolist()
-        bits = np.unpackbits(memory[f"bits.{task}"].cpu().numpy(), axis=1, count=math.prod(shape))
-        x = torch.from_numpy(bits.reshape(-1, *shape))
-    lengths = memory[f"lengths.{task}"].long()
-    return like.having(x, memory[f"y.{task}"], lengths)
+        return memory[f"x.{task}"]
+    shape = memory[f"{SHAPE}{task}"].tolist()
+    bits = np.unpackbits(memory[f"bits.{task}"].cpu().numpy(), axis=1, count=math.prod(shape))
+    return torch.from_numpy(bits.reshape(-1, *shape))
+
+
+def per_sample(memory: Vectors, task: int) -> list[str]:
+    """Names of the tensors that have one row for each stored sample of a task."""
+    return [name for name in _of_task(memory, task) if not name.startswith((SHAPE, SEEN))]
+
+
+def first_samples(memory: Vectors, task: int, count: int) -> Vectors:
+    """The memory with only the first samples of a task."""
+    return memory | {name: memory[name][:count] for name in per_sample(memory, task)}
+
+
+def joined(memory: Vectors, new: Vectors, task: int) -> Vectors:
+    """The memory with samples of a task beside those of earlier visits to it.
+
+    Sequences of one visit may be longer than those of another, and a growing head has more outputs later:
+    the shorter are filled up behind their end, targets with what is not scored, all else with zeros.
+    """
+    old = {name: memory[name].cpu() for name in _of_task(memory, task)}
+    if not old:
+        return memory | new
+    targets, bits = f"y.{task}", f"bits.{task}"
+    packed = bits in old and bits in new
+    inputs = _stored_inputs(_stacked(_inputs(old, task), _inputs(new, task)), task, packed=packed)
+    rows = {
+        name: _stacked(old[name], new[name], unscored=name == targets)
+        for name in per_sample(new, task)
+        if name not in (bits, f"x.{task}")
+    }
+    others = {name: value for name, value in memory.items() if name not in old}
+    return others | {name: new[name] for name in new if name.startswith(SEEN)} | rows | inputs
+
+
+def _of_task(memory: Vectors, task: int) -> list[str]:
+    """Names of all that is stored of a task."""
+    return [name for name in memory if name.endswith(f".{task}")]
+
+
+def _stacked(first: Tensor, second: Tensor, *, unscored: bool = False) -> Tensor:
+    """Both along the first dimension; in the others, each is filled up to the longer of the two."""
+    dtype = torch.promote_types(first.dtype, second.dtype)
+    filling = 0.0 if not unscored else math.nan if dtype.is_floating_point else -1
+    size = [max(pair) for pair in zip(first.shape[1:], second.shape[1:], strict=True)]
+    result = torch.full((len(first) + len(second), *size), filling, dtype=dtype)
+    for rows, start in ((first, 0), (second, len(first))):
+        result[(slice(start, start + len(rows)), *(slice(n) for n in rows.shape[1:]))] = rows.to(dtype)
+    return aligned(result)
 
 
 def stored_tasks(memory: Vectors) -> list[int]:
@@ -77,9 +133,14 @@ def stored_tasks(memory: Vectors) -> list[int]:
     return sorted(int(name.removeprefix("y.")) for name in memory if name.startswith("y."))
 
 
+def stored_of(memory: Vectors, task: int) -> int:
+    """Number of samples of a task in the memory."""
+    return len(memory[f"y.{task}"]) if f"y.{task}" in memory else 0
+
+
 def stored_samples(memory: Vectors) -> int:
     """Number of samples of all tasks in the memory."""
-    return sum(len(memory[f"y.{task}"]) for task in stored_tasks(memory))
+    return sum(stored_of(memory, task) for task in stored_tasks(memory))
 
 
 def stored_data(memory: Vectors, context: PhaseContext) -> dict[int, Data]:
@@ -87,13 +148,27 @@ def stored_data(memory: Vectors, context: PhaseContext) -> dict[int, Data]:
     return {task: unstore(memory, task, context.formats[task]) for task in context.known}
 
 
+def keep_some(
+    memory: Vectors, data: Data, task: int, size: int, choose: Callable[[int], Tensor], *, packed: bool
+) -> Vectors:
+    """The memory with `size` samples of a task that was just learnt, `choose(n)` of them from its data.
+
+    If the task was learnt before, some stay: as many as a random draw from all that was seen would have.
+    """
+    seen = int(memory.get(f"{SEEN}{task}", torch.zeros(1)))
+    # The share of earlier visits, rounded; nothing is drawn, so that a first visit's choice is as it was.
+    staying = min(round(size * seen / (seen + len(data))), stored_of(memory, task)) if seen else 0
+    chosen = choose(min(size - staying, len(data)))
+    new = store(data, chosen, task, packed=packed) | {f"{SEEN}{task}": torch.tensor([seen + len(data)])}
+    return joined(first_samples(memory, task, staying), new, task)
+
+
 def keep_random(memory: Vectors, end: PhaseEnd, size: int, context: PhaseContext) -> Vectors:
     """The memory with up to `size` random samples of each task that was just learnt."""
-    result = dict(memory)
     for task, data in end.data.items():
-        chosen = torch.randperm(len(data), generator=context.generators("samples", task))[:size]
-        result |= store(data, chosen, task, packed=True)
-    return result
+        choose = partial(choose_random, data, generator=context.generators("samples", task))
+        memory = keep_some(memory, data, task, size, choose, packed=True)
+    return memory
 
 
 def loss_on_stored(stored: Mapping[int, Data], active: Vectors, context: PhaseContext) -> Tensor:
