@@ -230,12 +230,21 @@ def test_claims_are_summed_up_from_verdicts():
         each = [Conclusion("The paper finds that it is so.", "", v, number([1.0])) for v in verdicts]
         return [Findings("x", "", "", "", "laptop", "", "", conclusions=each)]
 
-    assert "support the claim." in theme.summary(findings("supported"))
-    assert "as far as they decide" in theme.summary(findings("supported", "not decided"))
-    assert "in part" in theme.summary(findings("supported", "contradicted"))
-    assert "contradict the claim" in theme.summary(findings("contradicted"))
-    assert "do not decide" in theme.summary(findings("not decided"))
-    assert theme.summary([]) == "No item with results speaks about it yet."
+    def summary(*verdicts, stated=()):
+        return theme.summary(findings(*verdicts), {"x": stated, "other": ["it is not asked"]})
+
+    assert summary("supported").endswith("0 have no runs yet. Our data support the claim.")
+    assert "Of 2 findings" in summary("supported", "not decided")
+    assert summary("supported", "not decided").endswith("support the claim as far as they decide.")
+    assert summary("supported", "contradicted").endswith("in part.")
+    assert summary("supported", "contradicted", "not decided").endswith("in part as far as they decide.")
+    assert summary("contradicted").endswith("contradict the claim.")
+    assert "do not decide" in summary("not decided")
+    assert summary("supported", stated=["it is so", "this is not it"]) == summary("supported")
+    lacking = summary("supported", stated=["it is so", "it is more so"])
+    assert "Of 2 findings" in lacking
+    assert lacking.endswith("1 have no runs yet. Our data support the claim as far as they decide.")
+    assert theme.summary([], {}) == "No item with results speaks about it yet."
 
 
 def test_curves_are_thinned_to_their_end():

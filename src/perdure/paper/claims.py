@@ -18,35 +18,51 @@ class Theme:
     evidence: Mapping[str, Sequence[str]]
     """By item, the beginnings of the findings of the paper that it rests on."""
 
+    def behind(self, stated: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+        """Of the findings that items state, by item: those the claim rests on."""
+        return [
+            (item, said)
+            for item, starts in self.evidence.items()
+            for said in stated.get(item, ())
+            if said.startswith(tuple(starts))
+        ]
+
     def found(self, findings: Sequence[Findings]) -> Iterator[tuple[Findings, Conclusion]]:
         """What our items say about it."""
         for one in findings:
             for conclusion in one.conclusions:
-                said = conclusion.paper.removeprefix("The paper finds that ")
-                if any(said.startswith(start) for start in self.evidence.get(one.name, ())):
+                if _said(conclusion).startswith(tuple(self.evidence.get(one.name, ()))):
                     yield one, conclusion
 
-    def summary(self, findings: Sequence[Findings]) -> str:
-        """How many findings support it, contradict it, or are not decided."""
-        counts = Counter(conclusion.verdict for _, conclusion in self.found(findings))
-        if not counts:
+    def summary(self, findings: Sequence[Findings], stated: Mapping[str, Sequence[str]]) -> str:
+        """How many of the findings behind it ours support, contradict, do not decide, or lack runs for."""
+        found = list(self.found(findings))
+        if not found:
             return "No item with results speaks about it yet."
-        total = sum(counts.values())
+        counts = Counter(conclusion.verdict for _, conclusion in found)
+        seen = {(one.name, _said(conclusion)) for one, conclusion in found}
+        counts["missing"] = sum((item, f"{said}.") not in seen for item, said in self.behind(stated))
+        total = counts.total()
         said = (
             f"Of {total} finding{'' if total == 1 else 's'} behind it ours support {counts[SUPPORTED]} "
-            f"and contradict {counts[CONTRADICTED]}; {counts[NOT_DECIDED]} are not decided."
+            f"and contradict {counts[CONTRADICTED]}; {counts[NOT_DECIDED]} are not decided, and "
+            f"{counts['missing']} have no runs yet."
         )
         return f"{said} {_overall(counts)}"
 
 
-def _overall(counts: Mapping[str, int]) -> str:
+def _said(conclusion: Conclusion) -> str:
+    return conclusion.paper.removeprefix("The paper finds that ")
+
+
+def _overall(counts: Counter[str]) -> str:
     """The whole claim in one sentence."""
-    if counts[SUPPORTED] and not counts[CONTRADICTED]:
-        return "Our data support the claim" + (" as far as they decide." if counts[NOT_DECIDED] else ".")
-    if counts[CONTRADICTED] and not counts[SUPPORTED]:
-        return "Our data contradict the claim" + (" as far as they decide." if counts[NOT_DECIDED] else ".")
-    if counts[SUPPORTED]:
-        return "Our data support the claim in part."
+    supported, contradicted = counts[SUPPORTED], counts[CONTRADICTED]
+    decided = "." if counts.total() == supported + contradicted else " as far as they decide."
+    if supported and contradicted:
+        return f"Our data support the claim in part{decided}"
+    if supported or contradicted:
+        return f"Our data {'support' if supported else 'contradict'} the claim{decided}"
     return "Our data do not decide it."
 
 

@@ -245,6 +245,8 @@ def _origin(setting: Setting, scale: str) -> str:
     source = " ".join(preset_sources(setting.benchmark, setting.method, scale, setting.options))
     kinds = {
         "not tuned": "not tuned",
+        "best of the three best": "from a search on seeds that are not reported, up to a last choice of "
+        "three by validation accuracy on those reported",
         "search": "from a search on seeds that are not reported",
         "TSCIL": "from the protocol and grid of TSCIL, not tuned",
     }

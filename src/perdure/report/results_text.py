@@ -104,8 +104,12 @@ def _seeds(one: Findings) -> str:
 def _claims(findings: Sequence[Findings]) -> str:
     """The four claims of the paper, and what our items say about each."""
     lines = ["## The four claims of the paper"]
+    stated = {
+        name: [claim.paper for claim in item.findings_of_the_paper("laptop")]
+        for name, item in items().items()
+    }
     for place, theme in enumerate(THEMES, 1):
-        lines += ["", f"{place}. **{theme.claim}.** {theme.summary(findings)}"]
+        lines += ["", f"{place}. **{theme.claim}.** {theme.summary(findings, stated)}"]
         for one, conclusion in theme.found(findings):
             lines.append(f"   - {one.name}, {one.scale}: {conclusion_text(conclusion)}")
     return "\n".join(lines) + "\n"
@@ -123,7 +127,10 @@ def _searches(results: Path) -> str:
         "",
         "By equal searches (`perdure search`): the same number of trials for every method, ranked by "
         "validation accuracy on tuning seeds, which are not reported. With halving, trials of the worse half "
-        "end early. [report.html](report.html) shows every trial and the curves of each setting.",
+        "end early. A best setting whose validation accuracy is much lower on the reported seeds is not "
+        "robust: then the second and third are run on these too, and the best of the three by validation "
+        "accuracy there is chosen. [report.html](report.html) shows every trial and the curves of each "
+        "setting.",
     ]
     for (question, scale), searches in sorted(found.items()):
         lines += ["", f"### {question}, scale {scale}", "", *_search_table(searches, results)]
