@@ -98,7 +98,7 @@ def test_the_page_says_what_is_there_and_what_is_missing(runs, tmp_path, capsys)
     agreed = "| table-1 | laptop | 2 to 3 | 4 | 0 | 2 | 2 | 2 | 0 | 2 | 39 |"
     assert agreed in text
     assert "Tried: nothing." in text
-    assert "3. **HNET is the best method that stores no data.** Of 2 findings" in text
+    assert "3. **HNET is the best method that stores no data.** Of 15 findings" in text
     assert "1. **Weight-importance methods lose accuracy as working memory grows.** No item" in text
     lacking = {(each.name, each.scale): each for each in missing(results)}
     # Five seeds of ten methods, 11 of which are there; the time of six methods is unknown.

@@ -13,7 +13,7 @@ from perdure.learner.answers import read_answers
 from perdure.learner.display import html
 from perdure.learner.faults import naming, wrong, wrong_type
 from perdure.learner.forms import read_given, read_questions
-from perdure.learner.inference import Criterion, curve, infer
+from perdure.learner.inference import Criterion, curve, infer, owners_of, something_learnt
 from perdure.learner.knowledge import Given, Knowledge, Rules, nothing_learnt, prepare
 from perdure.learner.lessons import Teaching, teach
 from perdure.learner.observing import Watching, as_samples, check_stream, observe_all
@@ -208,10 +208,9 @@ class ContinualLearner:
 
     def _predict_inferred(self, x: Any, lengths: Any) -> Any:
         """Each sequence's answer by the task to which it seems to belong."""
-        owners = self.infer_task(x, lengths=lengths)
-        knowledge = self._knowledge
-        assert knowledge is not None
+        knowledge = something_learnt(self._knowledge)
         inputs = read_questions(x, lengths, knowledge.inputs, knowledge.features).inputs
+        owners = owners_of(self._config, knowledge, inputs)
         answers: dict[str, Any] = {}
         for name in dict.fromkeys(owners.tolist()):
             some = inputs.take(np.flatnonzero(owners == name))

@@ -21,7 +21,7 @@ SEQUENCE, LABEL = "sequence", "label"
 def read_given(x: Any, y: Any, lengths: Any, features: int | None, names: tuple[str, ...] | None) -> Given:
     """Sequences and their answers, whatever form they have."""
     if _is_frame(x):
-        return _from_frame(x, y, names, answered=True)
+        return _from_frame(x, y, features, names, answered=True)
     if isinstance(x, (Dataset, DataLoader)):
         if y is not None:
             raise wrong("y", f"a {type(x).__name__} has its own targets; leave this argument out.")
@@ -34,7 +34,7 @@ def read_given(x: Any, y: Any, lengths: Any, features: int | None, names: tuple[
 def read_questions(x: Any, lengths: Any, features: int, names: tuple[str, ...] | None) -> Given:
     """Sequences whose answers are to be predicted."""
     if _is_frame(x):
-        return _from_frame(x, None, names, answered=False)
+        return _from_frame(x, None, features, names, answered=False)
     if isinstance(x, (Dataset, DataLoader)):
         x, _ = _pairs(x)
     return Given(read_inputs(x, lengths, features), None)
@@ -64,19 +64,27 @@ def _add_batch(number: int, batch: Any, x: list[Any], y: list[Any]) -> None:
     if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
         raise wrong_type("x", f"batch {number} of the loader must be (x, y) or (x, y, lengths).")
     rows, targets = plain(batch[0]), plain(batch[1])
-    ends: list[Any] = [None] * len(rows)
-    if len(batch) == 3:
-        lengths = np.asarray(plain(batch[2]))
-        whole = lengths.dtype.kind in "iu" and lengths.shape == (len(rows),)
-        if not whole or lengths.min() < 1 or lengths.max() > np.shape(rows)[1]:
-            raise wrong(
-                "x",
-                f"batch {number} of the loader must be (x, y, lengths), in this order; the third must be "
-                f"integers [{len(rows)}] from 1 to the {np.shape(rows)[1]} steps of x.",
-            )
-        ends = lengths.tolist()
+    if len(batch) == 2:
+        x += list(rows)
+        y += list(targets)
+        return
+    if isinstance(rows, (list, tuple)):
+        raise wrong(
+            "x",
+            f"batch {number} of the loader has lengths beside a list of sequences, which have their own; "
+            f"give (x, y) with the list, or pad x to an array [B, T, F].",
+        )
+    lengths = np.asarray(plain(batch[2]))
+    whole = lengths.dtype.kind in "iu" and lengths.shape == (len(rows),)
+    if not whole or lengths.min() < 1 or lengths.max() > np.shape(rows)[1]:
+        raise wrong(
+            "x",
+            f"batch {number} of the loader must be (x, y, lengths), in this order; the third must be "
+            f"integers [{len(rows)}] from 1 to the {np.shape(rows)[1]} steps of x.",
+        )
+    ends = lengths.tolist()
     x += [row[:end] for row, end in zip(rows, ends, strict=True)]
-    tagged = np.shape(targets) == np.shape(rows)[:2] and len(batch) == 3
+    tagged = not isinstance(targets, (list, tuple)) and np.shape(targets) == np.shape(rows)[:2]
     y += [target[:end] if tagged else target for target, end in zip(targets, ends, strict=True)]
 
 
@@ -89,7 +97,9 @@ def _is_frame(x: Any) -> bool:
     return hasattr(x, "columns") and hasattr(x, "iloc")
 
 
-def _from_frame(frame: Any, target: Any, names: tuple[str, ...] | None, *, answered: bool) -> Given:
+def _from_frame(
+    frame: Any, target: Any, features: int | None, names: tuple[str, ...] | None, *, answered: bool
+) -> Given:
     """Sequences of a frame with one row per step; the rows of a sequence are contiguous and in order."""
     if target is not None and not isinstance(target, str):
         raise wrong_type("y", "with a frame, y is the name of the column that holds the target.")
@@ -115,7 +125,7 @@ def _from_frame(frame: Any, target: Any, names: tuple[str, ...] | None, *, answe
     starts = _starts(frame[SEQUENCE].to_numpy())
     steps = np.split(np.stack(rows, axis=1), starts[1:])
     y = _answers(frame[target].to_numpy(), starts) if answered else None
-    return Given(read_inputs(steps), y, names)
+    return Given(read_inputs(steps, features=features), y, names)
 
 
 def _numeric(column: Any, name: str) -> Array:

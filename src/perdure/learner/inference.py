@@ -42,9 +42,22 @@ def infer(
     by: Criterion = "auto",
 ) -> Array:
     """The names [N] of the tasks to which sequences, or their first steps, seem to belong."""
+    knowledge = something_learnt(knowledge)
+    inputs = read_questions(x, lengths, knowledge.inputs, knowledge.features).inputs
+    return owners_of(config, knowledge, inputs, steps, by)
+
+
+def something_learnt(knowledge: Knowledge | None) -> Knowledge:
+    """What is known; raises if that is nothing."""
     if knowledge is None or not knowledge.formats:
         raise wrong("task", "nothing has been learnt yet; call learn first.")
-    inputs = read_questions(x, lengths, knowledge.inputs, knowledge.features).inputs
+    return knowledge
+
+
+def owners_of(
+    config: Config, knowledge: Knowledge, inputs: Inputs, steps: Any = None, by: Criterion = "auto"
+) -> Array:
+    """The same for sequences that have been read already."""
     if steps is not None:
         if not isinstance(steps, (int, np.integer)) or steps < 1:
             raise wrong("steps", f"{steps!r} is not a number of steps; give an integer of at least 1.")

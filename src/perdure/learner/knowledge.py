@@ -91,11 +91,18 @@ class Knowledge:
         found = []
         for number, (name, form) in enumerate({**self.formats, lesson.name: lesson.form}.items()):
             if name == lesson.name:
-                train, val = lesson.train, lesson.val
+                train, val = self.whole(number, lesson)
             else:
                 train, val = self.kept.get(number) or (self.format_only(form),) * 2
             found.append(Splits(name, form.outputs, train, val, val))
         return found
+
+    def whole(self, number: int, lesson: Lesson) -> tuple[Data, Data]:
+        """The lesson's training and validation data, with what is kept of earlier lessons of the task."""
+        if number not in self.kept:
+            return lesson.train, lesson.val
+        train, val = self.kept[number]
+        return train.joined(lesson.train), val.joined(lesson.val)
 
     def format_only(self, form: Format) -> Data:
         """A task's data format without samples."""
@@ -151,6 +158,11 @@ def prepare(
     if known is None and rules.single and knowledge and knowledge.formats:
         known = next(iter(knowledge.formats.values()))  # one head: its outputs mean the same in all tasks
     whose = f"task '{task}'"
+    if given.inputs.coarse:
+        raise wrong(
+            "x",
+            f"{given.inputs.coarse}, too little for 32 bits; subtract its first value or its mean.",
+        )
     kind = (
         rules.target if not (knowledge and knowledge.formats) else next(iter(knowledge.formats.values())).kind
     )
@@ -193,7 +205,8 @@ def learnt(
     formats = {**knowledge.formats, lesson.name: lesson.form}
     kept = dict(knowledge.kept)
     if together:
-        kept[list(formats).index(lesson.name)] = lesson.train, lesson.val
+        number = list(formats).index(lesson.name)
+        kept[number] = knowledge.whole(number, lesson)
     return replace(
         knowledge,
         state=state,

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from perdure.benchmarks.task import Array
-from perdure.learner.classes import from_json, to_json
+from perdure.learner.classes import from_json, plain_class, to_json
 from perdure.learner.drift import Drift
 from perdure.learner.faults import wrong
 
@@ -115,7 +115,7 @@ def check_stream(y: Any, count: int, target: str) -> None:
 
 def as_samples(x: Array, lengths: Array, y: Any) -> list[tuple[Array, Any]]:
     """Pairs of one sequence [T_i, F] and its answer."""
-    answers = y.tolist() if isinstance(y, np.ndarray) else list(y)
+    answers = [plain_class(answer) for answer in y]
     return [(one[:length], answer) for one, length, answer in zip(x, lengths.tolist(), answers, strict=True)]
 
 

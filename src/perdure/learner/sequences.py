@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,9 @@ from perdure.benchmarks.sources.own.given import plain
 from perdure.benchmarks.sources.own.parts import compact
 from perdure.benchmarks.task import Array
 from perdure.learner.faults import wrong, wrong_type
+
+COARSE = 0.01
+"""Rounding errors of a feature above this part of its standard deviation are refused."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,8 @@ class Inputs:
     lengths: Array
     listed: bool
     """Whether the sequences came as a list, so that answers for each step are a list too."""
+    coarse: str = ""
+    """What 32 bits cannot tell apart in these numbers, if anything; too little data say nothing of it."""
 
     def __len__(self) -> int:
         """The number of sequences."""
@@ -143,6 +148,7 @@ def _check_numeric(array: Array, what: str) -> None:
 def _finite(x: Array, lengths: Array, *, listed: bool) -> Inputs:
     """Compact numbers; whatever is beyond an end becomes zero."""
     inputs = Inputs(compact(x), lengths, listed)
+    inputs = replace(inputs, coarse=_coarse(x, inputs))
     inside = inputs.inside
     if not inside.all():
         inputs.x[~inside] = 0
@@ -154,3 +160,17 @@ def _finite(x: Array, lengths: Array, *, listed: bool) -> Inputs:
             f"fill the gap, or leave the sequence out.",
         )
     return inputs
+
+
+def _coarse(x: Array, inputs: Inputs) -> str:
+    """The first feature whose values differ by hardly more than what rounding to 32 bits changes."""
+    if inputs.x.dtype != np.float32 or x.dtype.itemsize < 4 or x.dtype == np.float32:
+        return ""
+    exact = x[inputs.inside].astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        spread = exact.std(axis=0)
+        error = np.abs(exact - inputs.x[inputs.inside]).max(axis=0)
+        worse = np.flatnonzero((spread > 0) & (error > COARSE * spread))
+    if not len(worse):
+        return ""
+    return f"feature {worse[0]} varies by {spread[worse[0]]:.3g} around {exact[:, worse[0]].mean():.10g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from copy import copy
 from dataclasses import dataclass
 
@@ -77,6 +78,16 @@ class Data:
         other.complete = all_asked(self.target, y, other.lengths)
         return other
 
+    def joined(self, other: Data) -> Data:
+        """These sequences and then those of other data of the same task; the format is that of the other."""
+        lengths = [
+            torch.full((len(data),), data.x.shape[1]) if data.lengths is None else data.lengths
+            for data in (self, other)
+        ]
+        return other.having(
+            stacked(self.x, other.x), stacked(self.y, other.y, unscored=True), torch.cat(lengths)
+        )
+
     def without_samples(self) -> Data:
         """The format of these data, without any samples."""
         other = copy(self)
@@ -109,6 +120,17 @@ class Data:
             offset, factor = self.scaling
             rows = (rows - offset) * factor
         return _packed(self.target, rows, packing, y, complete=self.complete)
+
+
+def stacked(first: Tensor, second: Tensor, *, unscored: bool = False) -> Tensor:
+    """Both along the first dimension, as if the shorter had been padded: with zeros, or as not scored."""
+    dtype = torch.promote_types(first.dtype, second.dtype)
+    filling = 0.0 if not unscored else math.nan if dtype.is_floating_point else -1
+    size = [max(pair) for pair in zip(first.shape[1:], second.shape[1:], strict=True)]
+    result = first.new_full((len(first) + len(second), *size), filling, dtype=dtype)
+    for rows, start in ((first, 0), (second, len(first))):
+        result[(slice(start, start + len(rows)), *(slice(n) for n in rows.shape[1:]))] = rows.to(dtype)
+    return aligned(result)
 
 
 def all_asked(target: Target, y: Tensor, lengths: Tensor | None) -> bool:

@@ -19,6 +19,7 @@ from perdure.hooks import PhaseContext, PhaseEnd, Step, Term
 from perdure.networks.batch import Batch
 from perdure.networks.layout import Vectors
 from perdure.networks.targets import distillation, negative_log_likelihood, units
+from perdure.networks.together import logits_of
 from perdure.options import Moderate, Strength
 from perdure.rehearsal.rehearsal import Rehearsal, sequences_of, shares
 from perdure.rehearsal.samples import SELECTIONS, keep_some, stored_data, stored_samples, unstore
@@ -93,15 +94,18 @@ class CoresetTerm(Term):
             for task, count in shares(size, list(self.stored), self.generator).items()
         }
         self.rehearsed = {task: self.stored[task].batch(index) for task, index in self.drawn.items()}
-        return self.rehearsed
+        return {task: batch for task, batch in self.rehearsed.items() if task not in self.context.tasks}
 
     def losses(self, step: Step) -> dict[str, Tensor]:
         """Lambda * sum over old tasks of the mean loss of the task's share."""
         if not self.stored:
             return {}
+        again = {task: batch for task, batch in self.rehearsed.items() if task not in step.along}
+        logits = dict(step.along)
+        if again:  # tasks of the mini-batch itself, learnt before
+            logits |= logits_of(self.context.networks_now(step.active, again), again)
         losses = [
-            self._share(step.along[task], batch, task, self.drawn[task])
-            for task, batch in self.rehearsed.items()
+            self._share(logits[task], batch, task, self.drawn[task]) for task, batch in self.rehearsed.items()
         ]
         return {"rehearsal": self.options.strength * sum(losses[1:], losses[0])}
 

@@ -44,6 +44,8 @@ from perdure.weights.hypernetwork import Hypernetwork
 from perdure.weights.shared import Shared
 from perdure.weights.source import Generated, GeneratorFactory, Stock, TaskNetwork, WeightSource, take
 
+LENGTHS = 10_000
+"""Lengths stored of a task that was learnt several times, but no fewer than its newest visit has."""
 DECODER = "decoder."
 """Prefix of the decoder's parameter vectors."""
 
@@ -344,9 +346,20 @@ class GenerativeTerm(Term):
         memory = dict(self.memory)
         for task, data in end.data.items():
             lengths = torch.tensor([data.x.shape[1]]) if data.lengths is None else data.lengths
+            before = self.memory.get(f"lengths.{task}")  # of earlier visits
+            if before is not None:
+                lengths = _lengths_of_both(before.cpu(), lengths, len(data))
             memory[f"lengths.{task}"] = lengths.to(torch.int32)
             memory[f"answered.{task}"] = torch.tensor(data.target.answered(data.y))
         return memory
+
+
+def _lengths_of_both(before: Tensor, now: Tensor, sequences: int) -> Tensor:
+    """Lengths of all visits, from which replay draws; the older ones are thinned where there are too many."""
+    now = now.expand(sequences) if len(now) == 1 else now
+    room = max(LENGTHS - len(now), len(now))
+    kept = before[torch.linspace(0, len(before) - 1, min(room, len(before))).long()]
+    return torch.cat([kept.to(now.dtype), now])
 
 
 def _decoder_part(vectors: Vectors) -> Vectors:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from perdure.alignment import aligned
 from perdure.hooks import PhaseContext, PhaseEnd
-from perdure.networks.batch import Batch, Data
+from perdure.networks.batch import Batch, Data, stacked
 from perdure.networks.layout import Vectors
 from perdure.networks.targets import negative_log_likelihood
 from perdure.networks.together import logits_of
@@ -86,9 +86,9 @@ def per_sample(memory: Vectors, task: int) -> list[str]:
     return [name for name in _of_task(memory, task) if not name.startswith((SHAPE, SEEN))]
 
 
-def first_samples(memory: Vectors, task: int, count: int) -> Vectors:
-    """The memory with only the first samples of a task."""
-    return memory | {name: memory[name][:count] for name in per_sample(memory, task)}
+def some_samples(memory: Vectors, task: int, which: slice | Tensor) -> Vectors:
+    """The memory with only these samples of a task, in this order."""
+    return memory | {name: memory[name][which] for name in per_sample(memory, task)}
 
 
 def joined(memory: Vectors, new: Vectors, task: int) -> Vectors:
@@ -102,9 +102,9 @@ def joined(memory: Vectors, new: Vectors, task: int) -> Vectors:
         return memory | new
     targets, bits = f"y.{task}", f"bits.{task}"
     packed = bits in old and bits in new
-    inputs = _stored_inputs(_stacked(_inputs(old, task), _inputs(new, task)), task, packed=packed)
+    inputs = _stored_inputs(stacked(_inputs(old, task), _inputs(new, task)), task, packed=packed)
     rows = {
-        name: _stacked(old[name], new[name], unscored=name == targets)
+        name: stacked(old[name], new[name], unscored=name == targets)
         for name in per_sample(new, task)
         if name not in (bits, f"x.{task}")
     }
@@ -115,17 +115,6 @@ def joined(memory: Vectors, new: Vectors, task: int) -> Vectors:
 def _of_task(memory: Vectors, task: int) -> list[str]:
     """Names of all that is stored of a task."""
     return [name for name in memory if name.endswith(f".{task}")]
-
-
-def _stacked(first: Tensor, second: Tensor, *, unscored: bool = False) -> Tensor:
-    """Both along the first dimension; in the others, each is filled up to the longer of the two."""
-    dtype = torch.promote_types(first.dtype, second.dtype)
-    filling = 0.0 if not unscored else math.nan if dtype.is_floating_point else -1
-    size = [max(pair) for pair in zip(first.shape[1:], second.shape[1:], strict=True)]
-    result = torch.full((len(first) + len(second), *size), filling, dtype=dtype)
-    for rows, start in ((first, 0), (second, len(first))):
-        result[(slice(start, start + len(rows)), *(slice(n) for n in rows.shape[1:]))] = rows.to(dtype)
-    return aligned(result)
 
 
 def stored_tasks(memory: Vectors) -> list[int]:
@@ -144,8 +133,9 @@ def stored_samples(memory: Vectors) -> int:
 
 
 def stored_data(memory: Vectors, context: PhaseContext) -> dict[int, Data]:
-    """The stored samples of all known tasks as data, ready for batches."""
-    return {task: unstore(memory, task, context.formats[task]) for task in context.known}
+    """The stored samples of all known tasks as data, and those of a task that is being learnt again."""
+    again = [task for task in context.tasks if stored_of(memory, task)]
+    return {task: unstore(memory, task, context.formats[task]) for task in [*context.known, *again]}
 
 
 def keep_some(
@@ -156,11 +146,21 @@ def keep_some(
     If the task was learnt before, some stay: as many as a random draw from all that was seen would have.
     """
     seen = int(memory.get(f"{SEEN}{task}", torch.zeros(1)))
-    # The share of earlier visits, rounded; nothing is drawn, so that a first visit's choice is as it was.
-    staying = min(round(size * seen / (seen + len(data))), stored_of(memory, task)) if seen else 0
+    stored = stored_of(memory, task)
+    # Nothing is drawn for this, so that what a first visit chooses does not depend on it.
+    staying = min(round(size * seen / (seen + len(data))), stored) if seen else 0
     chosen = choose(min(size - staying, len(data)))
     new = store(data, chosen, task, packed=packed) | {f"{SEEN}{task}": torch.tensor([seen + len(data)])}
-    return joined(first_samples(memory, task, staying), new, task)
+    if not staying:
+        return {name: memory[name] for name in memory if name not in _of_task(memory, task)} | new
+    both = joined(some_samples(memory, task, slice(staying)), new, task)
+    return some_samples(both, task, _interleaved(staying, len(chosen)))
+
+
+def _interleaved(first: int, second: int) -> Tensor:
+    """An order of two lists, one behind the other, whose every beginning has its share of both."""
+    places = [(torch.arange(count, dtype=torch.float64) + 0.5) / count for count in (first, second)]
+    return torch.cat(places).argsort(stable=True)
 
 
 def keep_random(memory: Vectors, end: PhaseEnd, size: int, context: PhaseContext) -> Vectors:
