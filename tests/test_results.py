@@ -17,7 +17,7 @@ from perdure.paper.claims import THEMES, Theme
 from perdure.paper.committed import compact, kept_findings
 from perdure.paper.findings import Conclusion, Findings
 from perdure.paper.item import FinishedRuns, items
-from perdure.paper.lacking import ESTIMATES, Lacking, estimate_missing, missing
+from perdure.paper.lacking import ESTIMATES, Lacking, _lacking, estimate_missing, missing
 from perdure.paper.results import evaluate, keep
 from perdure.report.page import page
 from perdure.report.results_text import results_text
@@ -257,3 +257,14 @@ def test_curves_are_thinned_to_their_end():
 @pytest.mark.skipif(not (ROOT / "results").is_dir(), reason="no results are committed yet")
 def test_the_committed_page_is_current():
     assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == results_text(ROOT / "results")
+
+
+def test_runs_that_two_rows_share_are_counted_once():
+    """In item upsampling, "m = 1" and "u = 1" are the same runs."""
+    item = items()["upsampling"]
+    hashes = {config.hash for config in item.configs("laptop", item.seeds("laptop"))}
+    lacking = _lacking("upsampling", item, "laptop", {}, {})
+    assert lacking.needed == lacking.missing == len(hashes)
+    assert sum(len(setting.configs("laptop", 1)) for setting in item.settings("laptop")) * item.seeds(
+        "laptop"
+    ) > len(hashes)

@@ -57,8 +57,8 @@ def _lacking(
     name: str, item: Item, scale: str, known: Mapping[str, float], guessed: Mapping[str, float]
 ) -> Lacking:
     needed, count, seconds, sure = 0, 0, 0.0, True
-    for setting in item.settings(scale):
-        configs = setting.configs(scale, item.seeds(scale))
+    settings = [setting.configs(scale, item.seeds(scale)) for setting in item.settings(scale)]
+    for configs in {each[0].hash: each for each in settings}.values():  # two rows may share their runs
         finished = [known[config.hash] for config in configs if config.hash in known]
         each = fmean(finished) if finished else guessed.get(configs[0].hash)
         lacking = len(configs) - len(finished)

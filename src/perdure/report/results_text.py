@@ -29,7 +29,8 @@ How to read it: ours are mean ± SEM over n seeds, accuracy on test data in perc
 right after it was learnt, `final` all tasks at the end. Intervals are 95 % t-intervals. "agrees" is an
 equivalence test with a margin of {MARGIN:g} point, "higher" and "lower" are difference tests (Welch, 5 %),
 everything else is "not decided", with the number of seeds that would decide if mean and spread stayed the
-same. Fewer than three seeds decide nothing. Numbers on data that are not the paper's are not judged.
+same; as they will not, the odds of a decision are then about even. Fewer than three seeds decide nothing.
+Numbers on data that are not the paper's are not judged.
 """
 
 NONE = "\u2013"
