@@ -26,7 +26,7 @@ from perdure.config import build
 from perdure.errors import PerdureError
 from perdure.networks.batch import Data
 from perdure.networks.cells.lstm import LSTM
-from perdure.rehearsal.coreset import store, unstore
+from perdure.rehearsal.samples import store, unstore
 from perdure.targets.label import Label
 
 REAL = Path(os.environ.get("PERDURE_DATA", Path(__file__).parents[2] / "shared" / "data")) / "audioset"
