@@ -145,14 +145,15 @@ def keep_some(
 
     If the task was learnt before, some stay: as many as a random draw from all that was seen would have.
     """
-    seen = int(memory.get(f"{SEEN}{task}", torch.zeros(1)))
     stored = stored_of(memory, task)
+    seen = int(memory.get(f"{SEEN}{task}", stored))  # memories of earlier versions do not tell
     # Nothing is drawn for this, so that what a first visit chooses does not depend on it.
     staying = min(round(size * seen / (seen + len(data))), stored) if seen else 0
     chosen = choose(min(size - staying, len(data)))
     new = store(data, chosen, task, packed=packed) | {f"{SEEN}{task}": torch.tensor([seen + len(data)])}
     if not staying:
-        return {name: memory[name] for name in memory if name not in _of_task(memory, task)} | new
+        old = _of_task(memory, task)
+        return {name: memory[name] for name in memory if name not in old} | new
     both = joined(some_samples(memory, task, slice(staying)), new, task)
     return some_samples(both, task, _interleaved(staying, len(chosen)))
 
