@@ -233,7 +233,7 @@ def test_claims_are_summed_up_from_verdicts():
     def summary(*verdicts, stated=()):
         return theme.summary(findings(*verdicts), {"x": stated, "other": ["it is not asked"]})
 
-    assert summary("supported").endswith("0 have no runs yet. Our data support the claim.")
+    assert summary("supported").endswith("without runs yet: 0. Our data support the claim.")
     assert "Of 2 findings" in summary("supported", "not decided")
     assert summary("supported", "not decided").endswith("support the claim as far as they decide.")
     assert summary("supported", "contradicted").endswith("in part.")
@@ -243,7 +243,7 @@ def test_claims_are_summed_up_from_verdicts():
     assert summary("supported", stated=["it is so", "this is not it"]) == summary("supported")
     lacking = summary("supported", stated=["it is so", "it is more so"])
     assert "Of 2 findings" in lacking
-    assert lacking.endswith("1 have no runs yet. Our data support the claim as far as they decide.")
+    assert lacking.endswith("without runs yet: 1. Our data support the claim as far as they decide.")
     assert theme.summary([], {}) == "No item with results speaks about it yet."
 
 

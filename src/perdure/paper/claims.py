@@ -45,8 +45,8 @@ class Theme:
         total = counts.total()
         said = (
             f"Of {total} finding{'' if total == 1 else 's'} behind it ours support {counts[SUPPORTED]} "
-            f"and contradict {counts[CONTRADICTED]}; {counts[NOT_DECIDED]} are not decided, and "
-            f"{counts['missing']} have no runs yet."
+            f"and contradict {counts[CONTRADICTED]}; not decided: {counts[NOT_DECIDED]}, without runs yet: "
+            f"{counts['missing']}."
         )
         return f"{said} {_overall(counts)}"
 
