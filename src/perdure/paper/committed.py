@@ -27,8 +27,8 @@ SCALES = ("paper", "laptop")
 """Scales whose results are kept."""
 MOST_SEEDS = 10
 """Seeds 0 to 9 are reported; those of searches are far above."""
-POINTS = 12
-"""Points of a curve that are kept of each phase."""
+POINTS, FEWEST = 60, 3
+"""Points of the curves that are kept of a run, and at least of each phase."""
 DIGITS = 4
 """Significant digits of their values."""
 
@@ -84,12 +84,13 @@ def _without_seeds(config: Mapping[str, Any]) -> str:
 
 def compact(record: Record) -> Record:
     """The record with curves of a few points and digits; everything else as it is."""
-    return replace(record, curves=[_thinned(curve) for curve in record.curves])
+    points = max(POINTS // max(len(record.curves), 1), FEWEST)
+    return replace(record, curves=[_thinned(curve, points) for curve in record.curves])
 
 
-def _thinned(curve: list[dict[str, float]]) -> list[dict[str, float]]:
+def _thinned(curve: list[dict[str, float]], points: int) -> list[dict[str, float]]:
     """Evenly spaced points of a curve, the last among them."""
-    step = -(-len(curve) // POINTS) or 1
+    step = -(-len(curve) // points) or 1
     kept = curve[::-1][::step][::-1]
     return [{name: float(f"{value:.{DIGITS}g}") for name, value in point.items()} for point in kept]
 
