@@ -40,7 +40,7 @@ axes.invert_yaxis()
 axes.set_xlim(50, 101.5)
 scales = ", ".join(sorted({scale for _, scale in ours.values()}))
 said = (
-    f"bars: ours, scale {scales}, mean and SEM; pale: the paper's"
+    f"bars: ours, scale {scales}, mean and SEM"
     if ours
     else "all numbers: the paper's, n = 10"
 )
