@@ -39,11 +39,7 @@ axes.set_yticks(range(len(rows)), [row.setting.method for row in rows])
 axes.invert_yaxis()
 axes.set_xlim(50, 101.5)
 scales = ", ".join(sorted({scale for _, scale in ours.values()}))
-said = (
-    f"bars: ours, scale {scales}, mean and SEM"
-    if ours
-    else "all numbers: the paper's, n = 10"
-)
+said = f"bars: ours, scale {scales}, mean and SEM" if ours else "all numbers: the paper's, n = 10"
 axes.set_xlabel(f"accuracy over five permuted copy tasks at the end (%); chance is 50\n{said}", fontsize=9)
 axes.legend(loc="lower right", fontsize=8)
 figure.savefig(ROOT / "docs" / "table_1.png", dpi=130)
