@@ -355,8 +355,11 @@ class GenerativeTerm(Term):
 
 
 def _lengths_of_both(before: Tensor, now: Tensor, sequences: int) -> Tensor:
-    """Lengths of all visits, from which replay draws; the older ones are thinned where there are too many."""
-    now = now.expand(sequences) if len(now) == 1 else now
+    """Lengths of all visits, from which replay draws; the older ones are thinned where there are too many.
+
+    A visit whose sequences are equally long is stored as one number, which counts like a visit of this size.
+    """
+    before, now = (each.expand(sequences) if len(each) == 1 else each for each in (before, now))
     room = max(LENGTHS - len(now), len(now))
     kept = before[torch.linspace(0, len(before) - 1, min(room, len(before))).long()]
     return torch.cat([kept.to(now.dtype), now])

@@ -22,7 +22,15 @@ from perdure.networks.targets import negative_log_likelihood
 from perdure.networks.together import logits_of
 from perdure.options import Composition
 from perdure.rehearsal.rehearsal import Rehearsal, sequences_of
-from perdure.rehearsal.samples import joined, per_sample, store, stored_samples, stored_tasks, unstore
+from perdure.rehearsal.samples import (
+    joined,
+    per_sample,
+    some_samples,
+    store,
+    stored_samples,
+    stored_tasks,
+    unstore,
+)
 
 Keys = Callable[[int, Data], Tensor]
 """From a task and its data to the key of each sample [N]; a sample with an infinite key is not stored."""
@@ -101,7 +109,7 @@ class Remembering(Rehearsal):
         for task, count in wanted.items():
             if count < counts[task]:
                 staying = memory[f"key.{task}"].argsort(stable=True)[:count]
-                memory = memory | {name: memory[name][staying] for name in per_sample(memory, task)}
+                memory = some_samples(memory, task, staying)
         return memory
 
 
