@@ -16,6 +16,7 @@ from torch.autograd.function import once_differentiable
 
 from perdure.hooks import PhaseContext, Step, Term, Watched
 from perdure.networks.layout import Vectors
+from perdure.networks.native.distances import Apart, difference, distance
 from perdure.options import Composition, Strength
 from perdure.penalties.annealing import Annealed
 from perdure.penalties.penalty import Penalty
@@ -95,7 +96,10 @@ class HnetRegulariserTerm(Term):
         if self.options.sample is not None and self.options.sample < len(known):
             places = torch.randperm(len(known), generator=self.generator)[: self.options.sample].tolist()
         tasks = [known[place] for place in places]
-        targets = self._targets(tasks) if self.stored is None else self.stored[places]
+        if self.stored is None:
+            targets = self._targets(tasks)
+        else:
+            targets = self.stored if len(places) == len(known) else self.stored[places]
         now = {name: step.active.get(name, value) for name, value in self.context.parameters.items()}
         now |= {name: now[name] + move for name, move in self.moves.items()}
         own = [self.own[place] for place in places]
@@ -128,9 +132,9 @@ class HnetRegulariserTerm(Term):
 
 
 class Distance(torch.autograd.Function):
-    """sum_c sum_i w_ci (made_ci - target_ci)^2, in four passes over memory instead of autograd's ten.
+    """sum_c sum_i w_ci (made_ci - target_ci)^2, in a few passes over memory instead of autograd's ten.
 
-    w is `common` for all tasks, except at the positions `own[c]`, where it is `every`.
+    w is `common` for all tasks, but `every` at the positions `own[c]`, where `common` is zero.
     """
 
     @staticmethod
@@ -138,16 +142,28 @@ class Distance(torch.autograd.Function):
         ctx: Any, made: Tensor, target: Tensor, common: Tensor, every: Tensor, own: list[Tensor]
     ) -> Tensor:
         """The weighted squared distance."""
-        difference = made - target
-        weighted = difference * common
-        for row, places in enumerate(own):
-            weighted[row, places] = difference[row, places] * every[places]
-        ctx.save_for_backward(weighted)
-        return torch.dot(weighted.view(-1), difference.view(-1))
+        apart = Apart(made, target, common, every, own)
+        ctx.save_for_backward(made, target, common, every)
+        ctx.own = own
+        total = distance(apart)
+        if total is not None:
+            return made.new_tensor(total)
+        return torch.dot(_weighted(apart).view(-1), (made - target).view(-1))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
         """2 w (made - target)."""
-        (weighted,) = ctx.saved_tensors
-        return weighted * (2 * grad), None, None, None, None
+        made, target, common, every = ctx.saved_tensors
+        apart = Apart(made, target, common, every, ctx.own)
+        gradient = difference(apart, 2 * float(grad)) if grad.is_cpu else None
+        return _weighted(apart) * (2 * grad) if gradient is None else gradient, None, None, None, None
+
+
+def _weighted(apart: Apart) -> Tensor:
+    """W (made - target) [C, M]."""
+    difference = apart.made - apart.target
+    weighted = difference * apart.common
+    for row, places in enumerate(apart.own):
+        weighted[row, places] = difference[row, places] * apart.every[places]
+    return weighted

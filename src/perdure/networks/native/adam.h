@@ -11,20 +11,6 @@
 #else
 #define ROOT sqrtf
 #endif
-#define PARTS 8
-
-/* Sum of squares in double precision; part by part, so that the order does not depend on the instructions. */
-static double sum_of_squares(int64_t count, const real *values) {
-    double parts[PARTS] = {0};
-    int64_t i = 0;
-    for (; i + PARTS <= count; i += PARTS)
-        for (int part = 0; part < PARTS; part++) {
-            const double value = (double)values[i + part];
-            parts[part] += value * value;
-        }
-    for (int part = 0; i < count; i++, part++) parts[part] += (double)values[i] * (double)values[i];
-    return ((parts[0] + parts[1]) + (parts[2] + parts[3])) + ((parts[4] + parts[5]) + (parts[6] + parts[7]));
-}
 
 /* m <- m + (1 - beta1)(g - m), v <- beta2 v + (1 - beta2) g^2, psi <- psi - rate m / (sqrt(v) / root + epsilon).
  * `rate` and `root` hold the corrections of m and v; the gradient is multiplied by `factor`, which clips it; `decay` psi is

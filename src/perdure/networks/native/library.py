@@ -44,6 +44,8 @@ SIGNATURES: dict[str, Signature] = {
     "adam_step": (SIZE, *[ADDRESS] * 5),
     "adam_move": (SIZE, *[ADDRESS] * 6),
     "sum_of_squares": (SIZE, ADDRESS, ADDRESS),
+    "weighted_distance": (SIZE, *[ADDRESS] * 4, SIZE, ADDRESS, ADDRESS),
+    "weighted_difference": (SIZE, *[ADDRESS] * 4, SIZE, ADDRESS, ctypes.c_double, ADDRESS),
     "class_loss": (SIZE, SIZE, *[ADDRESS] * 4),
     "teacher_loss": (SIZE, SIZE, ctypes.c_double, *[ADDRESS] * 5),
     "multiply_adds": (SIZE, ADDRESS, ADDRESS),

@@ -5,6 +5,7 @@
  * return 1, or 0 if memory ran out. They know no globals and keep nothing, so that threads and forks may call them.
  */
 #include "adam.h"
+#include "distance.h"
 #include "export.h"
 #include "linear.h"
 #include "loss.h"
@@ -53,6 +54,29 @@ EXPORT(adam_move)(int64_t count, const double *settings, const real *weights, co
 
 EXPORT(sum_of_squares)(int64_t count, const real *values, double *sum) {
     *sum = sum_of_squares(count, values);
+    return 1;
+}
+
+/* Places are checked here: one that does not exist is an error, not a crash. */
+static int within(pair p) {
+    for (int64_t k = 0; k < p.owned; k++)
+        if (p.own[k] < 0 || p.own[k] >= p.count) return 0;
+    return 1;
+}
+
+EXPORT(weighted_distance)(int64_t count, const real *made, const real *target, const real *common, const real *every,
+                          int64_t owned, const int64_t *own, double *sum) {
+    const pair p = {count, made, target, common, every, owned, own};
+    if (!within(p)) return 0;
+    *sum = weighted_distance(p);
+    return 1;
+}
+
+EXPORT(weighted_difference)(int64_t count, const real *made, const real *target, const real *common, const real *every,
+                            int64_t owned, const int64_t *own, double factor, real *gradient) {
+    const pair p = {count, made, target, common, every, owned, own};
+    if (!within(p)) return 0;
+    weighted_difference(p, (real)factor, gradient);
     return 1;
 }
 
