@@ -125,6 +125,33 @@ def test_list_and_help_name_everything(capsys):
     assert capsys.readouterr().out.startswith("perdure ")
 
 
+def test_help_shows_what_a_run_with_these_options_would_use(capsys):
+    """The options of the chosen cell too, whether it is given or the preset's."""
+    assert (
+        main(["run", "copy", "online-ewc", "--network.cell", "lstm", "--training.clip", "none", "--help"])
+        == 0
+    )
+    out = capsys.readouterr().out
+    for word in ("--network.cell lstm", "--network.cell.forget_offset 2.0", "--training.clip none"):
+        assert word in out
+    assert main(["run", "smnist", "si", "--help"]) == 0
+    out = capsys.readouterr().out
+    assert (
+        out.index("\nbenchmark:") < out.index("\nnetwork:") < out.index("  --network.cell.forget_offset 2.0")
+    )
+    assert main(["run", "copy", "si", "--help"]) == 0
+    assert "forget_offset" not in capsys.readouterr().out
+
+
+def test_options_of_the_cell_that_a_preset_chooses_can_be_given(tmp_path, capsys):
+    words = ["--scale", "smoke", "--network.cell.forget_offset", "1", "--json", "--runs", str(tmp_path)]
+    assert main(["run", "smnist", "fine-tuning", *words]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["config"]["network"]["cell"] == {"name": "lstm", "forget_offset": 1.0}
+    assert main(["run", "permuted-copy", "fine-tuning", *words]) == 2
+    assert "Unknown option '--network.cell.forget_offset'" in capsys.readouterr().err
+
+
 def test_help_needs_no_torch():
     for words in (
         ["--help"],

@@ -134,6 +134,14 @@ def sections(benchmark: str, method: str, given: Mapping[str, Any] | None = None
     return dict(_sections(benchmark, canonical(method, methods()), chosen, changes()))
 
 
+def sections_at(benchmark: str, method: str, scale: str, given: Mapping[str, Any]) -> Sections:
+    """The option classes of a run at a scale, whose preset selects pieces too."""
+    values = dict(given)
+    return sections(
+        benchmark, method, preset(benchmark, canonical(method, methods()), scale, values) | values
+    )
+
+
 def _name_of(value: object) -> str:
     """The name of a piece given by its name, with options, or as it is."""
     if isinstance(value, Mapping):

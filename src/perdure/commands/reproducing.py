@@ -116,7 +116,7 @@ def _list(items: Mapping[str, Item]) -> None:
 
 def _given(words: Sequence[str], items: Mapping[str, Item], scale: str) -> dict[str, str | None]:
     """The options given with --set; each must be one that some run has."""
-    from perdure.config import option_names, sections
+    from perdure.config import option_names, sections_at
 
     given: dict[str, str | None] = {}
     for word in words:
@@ -128,7 +128,9 @@ def _given(words: Sequence[str], items: Mapping[str, Item], scale: str) -> dict[
     known = {
         option
         for setting in settings
-        for option in option_names(sections(setting.benchmark, setting.method, {**setting.options, **given}))
+        for option in option_names(
+            sections_at(setting.benchmark, setting.method, scale, {**setting.options, **given})
+        )
     }
     for name in given:
         if name not in known:
@@ -144,7 +146,7 @@ def _possible(
     possible = {}
     for name, item in items.items():
         faults = []
-        for benchmark in {each.given(given).problem(scale) for each in item.settings(scale)}:
+        for benchmark in {each.given(given, scale).problem(scale) for each in item.settings(scale)}:
             if benchmark not in checked:
                 checked[benchmark] = _fault(benchmark)
             if (fault := checked[benchmark]) is not None:

@@ -86,18 +86,19 @@ def running(words: list[str]) -> int:
         from perdure.commands.searching import searching
 
         return searching(words, bare=True)
-    from perdure.config import option_names, sections
+    from perdure.config import option_names, sections_at
     from perdure.presets import SCALES
 
-    known = option_names(sections(read.positional[0], read.positional[1], read.options))
-    if not read.help:
-        check_names(read, [*GENERAL, *known])
     scale = choice(read.options, "scale", SCALES, "laptop")
+    benchmark, method = read.positional
+    kinds = sections_at(benchmark, method, scale, read.options)
+    if not read.help:
+        check_names(read, [*GENERAL, *option_names(kinds)])
     if read.help:
         from perdure.commands.options import print_options
 
         print(HELP)
-        print_options(read.positional[0], read.positional[1], scale)
+        print_options(benchmark, method, scale, read.values(option_names(kinds), texts_of(kinds)))
         return 0
     use_data_folder(read.options)
     runs = runs_folder(read.options)
@@ -135,10 +136,11 @@ def _is_search(read: Arguments) -> bool:
     free = {name: text for name, text in read.options.items() if looks_free(name, text)}
     if not free:
         return False
-    from perdure.config import sections
+    from perdure.config import sections_at
 
-    benchmark, method = read.positional
-    return bool(divided(sections(benchmark, method, first_choices(read.options)), free)[1])
+    (benchmark, method), scale = read.positional, read.options.get("scale", "laptop")
+    kinds = sections_at(benchmark, method, scale, first_choices(read.options))
+    return bool(divided(kinds, free)[1])
 
 
 def _search(read: Arguments, runs: Path) -> Search | None:
@@ -172,19 +174,20 @@ def _noted(one: RunResult, found: Search) -> RunResult:
 
 def _configs(read: Arguments, scale: str, found: Search | None) -> list[Config]:
     """One config for each seed."""
-    from perdure.config import build, sections
+    from perdure.config import build, sections_at
 
     if "seed" in read.options and "seeds" in read.options:
         raise PerdureError("Use --seed S for one run or --seeds N for several, not both.")
     seeds = [whole_number(read.options, "seed", 0, 0)]
     if "seeds" in read.options:
         seeds = list(range(whole_number(read.options, "seeds", 1, 1)))
-    texts = texts_of(sections(read.positional[0], read.positional[1], read.options))
+    benchmark, method = read.positional
+    texts = texts_of(sections_at(benchmark, method, scale, read.options))
     values: dict[str, Any] = read.values((name for name in read.options if name not in GENERAL), texts)
     if found is not None:
         values = found.design.given | found.values | values
         scale = read.options.get("scale", found.design.scale)
-    return [build(*read.positional, scale=scale, seed=seed, **values) for seed in seeds]
+    return [build(benchmark, method, scale=scale, seed=seed, **values) for seed in seeds]
 
 
 def _print(done: list[RunResult], read: Arguments) -> None:

@@ -119,7 +119,7 @@ def cells_of(row: Row, results: FinishedRuns) -> list[TableCell]:
     records = results.of(row.setting)
     hashes = tuple(record.hash for record in records)
     label, remark = row.setting.label, records[0].oversized
-    command = row.setting.given(results.given).command(results.scale, len(records))
+    command = row.setting.given(results.given, results.scale).command(results.scale, len(records))
     cells = []
     for column in COLUMNS:
         ours, published = results.number(row.setting, column), row.published.get(column)
@@ -131,7 +131,7 @@ def cells_of(row: Row, results: FinishedRuns) -> list[TableCell]:
         )
     varied = None if DATA_SEED in results.given else results.with_own_data(row.setting)
     if varied is not None:
-        command = row.setting.given({DATA_SEED: OWN_SEED}).command(results.scale, len(varied))
+        command = row.setting.given({DATA_SEED: OWN_SEED}, results.scale).command(results.scale, len(varied))
         values, hashes = tuple(each.final for each in varied), tuple(each.hash for each in varied)
         cells.append(TableCell(label, VARIED, number(values), command=command, hashes=hashes, values=values))
     return cells

@@ -21,7 +21,7 @@ import numpy as np
 
 from perdure.analysis.statistics import Number, number
 from perdure.benchmarks.task import Benchmark
-from perdure.config import DATA_SEED, OWN_SEED, Config, build, option_names, sections
+from perdure.config import DATA_SEED, OWN_SEED, Config, build, option_names, sections_at
 from perdure.errors import unknown
 from perdure.options import option_text
 from perdure.paper.conclusions import Claim
@@ -61,9 +61,11 @@ class Setting:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options by dotted name, beyond the preset of the scale."""
 
-    def given(self, options: Mapping[str, Any]) -> Setting:
-        """The same with further options, as far as its benchmark and method have them."""
-        kinds = sections(self.benchmark, self.method, {**self.options, **options})
+    def given(self, options: Mapping[str, Any], scale: str) -> Setting:
+        """The same with further options, as far as its benchmark and method have them at a scale."""
+        if not options:
+            return self
+        kinds = sections_at(self.benchmark, self.method, scale, {**self.options, **options})
         known = option_names(kinds)
         return replace(self, options={**self.options, **{n: v for n, v in options.items() if n in known}})
 
@@ -134,19 +136,19 @@ class FinishedRuns:
 
         If seeds may be missing, those from 0 up to the first that is.
         """
-        configs = self._configs(setting.given({DATA_SEED: OWN_SEED}))
+        configs = self._configs(setting.given({DATA_SEED: OWN_SEED}, self.scale))
         found = (RunFolder(self.runs, config.hash).record() for config in configs)
         whole = list(takewhile(lambda record: record is not None, found))
         records = [record for record in whole if record is not None]
         return records if len(records) == len(configs) or (self.partial and records) else None
 
     def _configs(self, setting: Setting) -> list[Config]:
-        chosen = setting.given(self.given) if self.given else setting
+        chosen = setting.given(self.given, self.scale)
         return list(chosen.configs(self.scale, self.seeds))
 
     def problem(self, setting: Setting) -> Benchmark:
         """The benchmark that a setting's runs have learnt."""
-        return setting.given(self.given).problem(self.scale)
+        return setting.given(self.given, self.scale).problem(self.scale)
 
     def folder(self, record: Record) -> RunFolder:
         """The folder of a record's run."""
@@ -214,7 +216,7 @@ class Item(ABC):
 
     def differs(self, scale: str, given: Mapping[str, Any] | None = None) -> str:
         """What is smaller than or otherwise different from the paper at a scale: data, item, settings."""
-        chosen = [setting.given(given or {}) for setting in self.settings(scale)]
+        chosen = [setting.given(given or {}, scale) for setting in self.settings(scale)]
         data = [setting.problem(scale).differs for setting in chosen]
         said = [f"{name} = {option_text(value)}" for name, value in (given or {}).items()]
         also = f"Given in addition: {', '.join(said)}." if said else ""
@@ -227,7 +229,7 @@ class Item(ABC):
 
     def configs(self, scale: str, seeds: int, given: Mapping[str, Any] | None = None) -> list[Config]:
         """All runs; settings take those of the given options that they have."""
-        chosen = [setting.given(given or {}) for setting in self.settings(scale)]
+        chosen = [setting.given(given or {}, scale) for setting in self.settings(scale)]
         return [config for setting in chosen for config in setting.configs(scale, seeds)]
 
 

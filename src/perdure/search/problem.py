@@ -18,7 +18,7 @@ from perdure.config import (
     build,
     every_option,
     option_names,
-    sections,
+    sections_at,
 )
 from perdure.errors import PerdureError, unknown
 from perdure.experiment import assemble, learner_of
@@ -59,7 +59,7 @@ class Problem:
 
     def kinds(self, point: Mapping[str, Any]) -> Sections:
         """The option classes at a point."""
-        return sections(self.benchmark, self.method, dict(self.given) | dict(point))
+        return sections_at(self.benchmark, self.method, self.scale, dict(self.given) | dict(point))
 
     def holds(self, point: Values, name: str, value: Any) -> bool:
         """Whether an option has a value at a point; options not in the point have their usual value."""

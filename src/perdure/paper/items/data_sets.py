@@ -72,7 +72,7 @@ class _DataSets(Item):
     def differs(self, scale: str, given: Mapping[str, Any] | None = None) -> str:
         """What is different about the data at a scale."""
         settings = [Setting(label, name, "fine-tuning") for label, name in BENCHMARKS.items()]
-        said = [setting.given(given or {}).problem(scale).differs for setting in settings]
+        said = [setting.given(given or {}, scale).problem(scale).differs for setting in settings]
         return " ".join(part for part in said if part)
 
     def findings_of_the_paper(self, scale: str) -> Sequence[Claim]:
