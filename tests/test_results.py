@@ -149,6 +149,22 @@ def test_runs_of_tuning_seeds_are_not_collected(tmp_path):
     assert {record.seed for record in all_records(results)[0]} == {0, 9}
 
 
+def test_what_nothing_needs_any_more_is_removed(runs, tmp_path, capsys):
+    """A record of settings that no item has, and not those behind tables or searches."""
+    results = tmp_path / "results"
+    committed.collect(runs, results)
+    search = study(tmp_path / "searched", Pretend(), scale="laptop").run()
+    committed.collect(tmp_path / "searched", results)
+    kept = {record.hash for record in all_records(results)[0]}
+    stale = sample("si", 77)
+    write_json(results / stale.hash / "record.json", stale.json)
+    assert main(["results", "prune", "--results", str(results)]) == 0
+    assert capsys.readouterr().out == f"1 record removed from '{results}': {stale.hash}\n"
+    assert {record.hash for record in all_records(results)[0]} == kept
+    assert [each.id for each in all_searches(results)] == [search.id]
+    assert committed.prune(results) == []
+
+
 def test_searches_are_collected_with_the_runs_of_their_choice(tmp_path):
     runs, results = tmp_path / "runs", tmp_path / "results"
     search = study(runs, Pretend(test=lambda order: 81.25), scale="laptop").run()

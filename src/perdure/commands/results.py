@@ -9,6 +9,7 @@ from perdure.errors import PerdureError, unknown
 
 HELP = """\
 perdure results collect RUNS ...: copy finished records, findings and searches that results need
+perdure results prune: remove records that no table, figure or search needs any more
 perdure results estimate: time a few iterations of every setting that was never run, for what is missing
 perdure results write: make the tables again, and from them docs/results.md and docs/report.html
 
@@ -19,13 +20,13 @@ Records are copied without weights and with thinned curves, so that everyone can
 without a run. Items that look into weights keep the findings that perdure reproduce has computed.
 """
 
-ACTIONS = ("collect", "estimate", "write")
+ACTIONS = ("collect", "prune", "estimate", "write")
 PAGE, REPORT = "results.md", "report.html"
 TITLE = "Continual learning in recurrent networks: results"
 
 
 def results(words: list[str]) -> int:
-    """Collect, estimate or write."""
+    """Collect, prune, estimate or write."""
     read = parse(words)
     check_names(read, ("results", "docs"))
     if read.help or not read.positional:
@@ -43,6 +44,8 @@ def results(words: list[str]) -> int:
         raise PerdureError(f"'{where}' is not a folder of results; perdure results collect RUNS makes one.")
     if action == "estimate":
         return _estimate(where)
+    if action == "prune":
+        return _prune(where)
     return _write(where, path_option(read.options, "docs") or Path("docs"))
 
 
@@ -60,6 +63,15 @@ def _collect(folders: list[Path], where: Path) -> int:
         print(
             f"{folder}: {records} records, {findings} findings and {searches} searches are now in '{where}'."
         )
+    return 0
+
+
+def _prune(where: Path) -> int:
+    from perdure.paper.committed import prune
+
+    gone = prune(where)
+    count = f"{len(gone)} record{'' if len(gone) == 1 else 's'}"
+    print(f"{count} removed from '{where}'{': ' if gone else '.'}{', '.join(gone)}")
     return 0
 
 

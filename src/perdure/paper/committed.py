@@ -10,6 +10,7 @@ weights are.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from perdure.files import write
 from perdure.paper.findings import FOLDER, Findings, all_findings
 from perdure.paper.item import FinishedRuns, items
 from perdure.paper.results import evaluate
-from perdure.search.state import all_searches
+from perdure.search.state import Search, all_searches
 from perdure.storage.record import Record
 from perdure.storage.store import all_records
 
@@ -47,15 +48,7 @@ def collect(runs: Path, results: Path) -> Collected:
     findings, _ = all_findings(runs)
     findings = [one for one in findings if one.scale in SCALES]
     searches = [each for each in all_searches(runs) if each.chosen and each.design.scale in SCALES]
-    used = {name for one in findings for cell in one.cells for name in cell.hashes}
-    used |= {name for search in searches for each in search.candidates for name in each.hashes}
-    wanted = _wanted()
-    chosen = [
-        record
-        for record in records
-        if record.hash in used
-        or (record.seed < MOST_SEEDS and _without_seeds(record.config) in wanted)  # no tuning seeds
-    ]
+    chosen = _needed(records, findings, searches)
     for record in chosen:
         write(results / record.hash / "record.json", line(compact(record).json))
     for one in findings:
@@ -63,6 +56,30 @@ def collect(runs: Path, results: Path) -> Collected:
     for search in searches:
         search.save(results)
     return Collected(len(chosen), len(findings), len(searches))
+
+
+def prune(results: Path) -> list[str]:
+    """Remove the records that no item, finding or search needs any more; returns their hashes."""
+    records = all_records(results)[0]
+    needed = {each.hash for each in _needed(records, all_findings(results)[0], all_searches(results))}
+    gone = sorted({record.hash for record in records} - needed)
+    for name in gone:
+        shutil.rmtree(results / name)
+    return gone
+
+
+def _needed(
+    records: Iterable[Record], findings: Iterable[Findings], searches: Iterable[Search]
+) -> list[Record]:
+    """The records behind findings and choices, and those of settings that items have; no tuning seeds."""
+    used = {name for one in findings for cell in one.cells for name in cell.hashes}
+    used |= {name for search in searches for each in search.candidates for name in each.hashes}
+    wanted = _wanted()
+    return [
+        record
+        for record in records
+        if record.hash in used or (record.seed < MOST_SEEDS and _without_seeds(record.config) in wanted)
+    ]
 
 
 def _wanted() -> set[str]:
