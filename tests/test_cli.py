@@ -152,6 +152,13 @@ def test_options_of_the_cell_that_a_preset_chooses_can_be_given(tmp_path, capsys
     assert "Unknown option '--network.cell.forget_offset'" in capsys.readouterr().err
 
 
+def test_tasks_with_names_are_named_below_the_matrix(tmp_path, capsys):
+    assert main(["run", "smnist", "fine-tuning", "--scale", "smoke", "--runs", str(tmp_path)]) == 0
+    assert "Tasks: 1 digits 0 and 1, 2 digits 2 and 3\n" in capsys.readouterr().out
+    assert main(["run", "permuted-copy", "fine-tuning", "--scale", "smoke", "--runs", str(tmp_path)]) == 0
+    assert "Tasks:" not in capsys.readouterr().out  # they are just numbered
+
+
 def test_help_needs_no_torch():
     for words in (
         ["--help"],

@@ -272,3 +272,17 @@ def test_options_of_a_cell_are_written_in_several_ways():
     plain = build("permuted-copy", "rtf", **{"network.cell": "lstm"})
     assert plain.json["network"]["cell"] == "lstm"
     assert plain.hash != configs[0].hash
+
+
+def test_keywords_need_no_hyphens():
+    given = {"penalties__online_ewc__strength": 3.0, "network__hidden": (8,)}
+    config = build("permuted-copy", "online-ewc", scale="smoke", **given)
+    same = {"penalties.online-ewc.strength": 3.0, "network.hidden": (8,)}
+    assert config == build("permuted-copy", "online-ewc", scale="smoke", **same)
+    assert config.penalties["online-ewc"].strength == 3.0
+
+
+def test_the_public_names_are_completed():
+    import perdure
+
+    assert set(dir(perdure)) == set(perdure.__all__)

@@ -146,6 +146,8 @@ def test_likeness_equals_a_loop():
     assert 0 < recognised <= 100
     assert mean == pytest.approx(sum(each[1] for each in nearest) / 4)
     assert likeness(known[0], 0, known) == (100.0, 0.0)
+    same = {task: known[0] for task in range(4)}  # tasks with the same inputs cannot be told apart
+    assert likeness(known[0], 2, same) == (25.0, 0.0)
 
 
 @pytest.mark.parametrize("method", ["coresets", "rtf"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,6 +15,7 @@ from perdure.config import build, from_json
 from perdure.errors import PerdureError
 from perdure.executors import run_many
 from perdure.registry import load_plugin, methods, pieces, register
+from perdure.report.reproduce import command_of
 
 PLUGINS = Path(__file__).parent.parent / "examples" / "plugins"
 EXAMPLES = {"mas.py": "my-mas", "a_gem.py": "my-a-gem"}
@@ -211,6 +213,12 @@ def test_workers_load_plugins(tmp_path):
         ("import nothing_of_that_name\n", "ModuleNotFoundError"),
         ("def broken(:\n", "SyntaxError"),
         ("from perdure import Method\nsi = Method('si', 'mine')\n", "'si' .*already|already.*'si'"),
+        (
+            "from perdure import Method, Penalty\n"
+            "class Mine(Penalty):\n    def begn(self, memory, context): ...\n"
+            "mine = Method('mine', 'mine', penalties=('mine',))\n",
+            "Mine must define begin",
+        ),
     ],
 )
 def test_plugins_that_cannot_be_used_get_a_sentence(content, message, tmp_path, capsys):
@@ -222,6 +230,45 @@ def test_plugins_that_cannot_be_used_get_a_sentence(content, message, tmp_path, 
         load_plugin(file)
     assert said.count("\n") == 1
     assert "Traceback" not in said
+
+
+def test_a_base_of_other_pieces_need_not_be_complete(tmp_path):
+    file = tmp_path / "based.py"
+    file.write_text(
+        "from perdure import Penalty, Term\nclass Base(Penalty): ...\n"
+        "class Derived(Base):\n    def begin(self, memory, context):\n        return Term()\n"
+    )
+    load_plugin(file)
+    assert {"derived"} <= set(pieces("penalties"))
+    assert "base" not in pieces("penalties")
+
+
+def test_a_memory_that_is_none_is_named(tmp_path):
+    """Forgetting to return it is the most likely slip in a method of one's own."""
+    file = tmp_path / "forgetful.py"
+    file.write_text(
+        "from perdure import Method, Penalty, Term\n"
+        "class Forgetful(Penalty):\n    def begin(self, memory, context):\n        return ForgetfulTerm()\n"
+        "class ForgetfulTerm(Term):\n    def finish(self, end):\n        {}\n"
+        "forgetful = Method('forgetful', 'forgets', penalties=('forgetful',))\n"
+    )
+    load_plugin(file)
+    with pytest.raises(PerdureError, match=r"forgetful: finish\(\) must return its memory, .* returned None"):
+        perdure.run(perdure.testing.small("forgetful"), tmp_path / "runs")
+
+
+def test_commands_load_the_plugins_that_they_need(tmp_path, monkeypatch, capsys):
+    """What is printed as the command of a run works as it stands."""
+    file = tmp_path / "mas.py"
+    file.write_text((PLUGINS / "mas.py").read_text().replace("my-mas", "own-mas").replace("MyMAS", "OwnMAS"))
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "permuted-copy", "own-mas", "--scale", "smoke", "--plugin", "mas.py"]) == 0
+    (record,) = perdure.records(tmp_path / "runs")
+    command = command_of(record)
+    assert command.endswith("--plugin mas.py")
+    capsys.readouterr()
+    assert main(shlex.split(command)[1:]) == 0
+    assert len(perdure.records(tmp_path / "runs")) == 1  # the same run, which is not repeated
 
 
 @pytest.mark.parametrize("words", [["list", "--plugin"], ["list", "--plugin", "missing.py"]])

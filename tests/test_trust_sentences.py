@@ -55,6 +55,8 @@ UNHELPFUL = [
     (["run", "permuted-copy", "si", "--scale", "SMOKE"], "did you mean 'smoke'?"),
     (["run", "permuted-copy", "si", "--scale"], "--scale needs a value"),
     (["run", "permuted-copy", "si+"], "nothing to join"),
+    (["run", "permuted-copy", "ewc"], "did you mean 'online-ewc' or"),
+    (["run", "permuted-copy", "si", "--scenario", "class"], "permuted-copy has no scenarios"),
     ([*RUN, "--benchmark.zzz", "1"], "choose from"),
     ([*RUN, "--network.hiden", "1"], "did you mean '--network.hidden'?"),
     ([*RUN, "--hidden", "1"], "did you mean '--network.hidden'?"),

@@ -101,6 +101,11 @@ _HOMES = {
 __all__ = sorted(_HOMES)
 
 
+def __dir__() -> list[str]:
+    """The public names, for completion."""
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     """Import a public name at its first use."""
     if name in _HOMES:

@@ -199,7 +199,7 @@ def _check_combination(method: Method, found: Sections) -> None:
 def build(benchmark: str, method: str, *, scale: str = "laptop", seed: int = 0, **given: Any) -> Config:
     """A config from the presets of a scale and given values.
 
-    Values are written as on the command line, with `__` for the dots, or in a mapping:
+    Values are written as on the command line, with `__` for the dots and `_` for hyphens, or in a mapping:
     `build("permuted-copy", "si", training__iterations=500)` or `**{"training.iterations": 500}`.
     The benchmark's data_seed may be "seed": then the data vary with the seed of the run.
     """
@@ -209,11 +209,20 @@ def build(benchmark: str, method: str, *, scale: str = "laptop", seed: int = 0, 
         raise PerdureError(f"There is no scale {scale} for {benchmark}; use --scale laptop.")
     if not isinstance(seed, int) or seed < 0:
         raise PerdureError(f"seed: must be an integer of at least 0 (given: {seed!r}).")
-    values: Values = {name.replace("__", "."): value for name, value in given.items()}
+    values: Values = {_dotted(name): value for name, value in given.items()}
     if values.get(DATA_SEED) == OWN_SEED:
         values[DATA_SEED] = seed
     method = canonical(method, methods())
     return _assembled(benchmark, method, seed, preset(benchmark, method, scale, values) | values)
+
+
+def _dotted(name: str) -> str:
+    """An option's name from that of a keyword: penalties__online_ewc__strength."""
+    section, dot, rest = name.replace("__", ".").partition(".")
+    if section != "penalties":
+        return section + dot + rest
+    penalty, dot, option = rest.partition(".")
+    return f"{section}.{penalty.replace('_', '-')}{dot}{option}"
 
 
 def _assembled(benchmark: str, method: str, seed: int, values: Values) -> Config:

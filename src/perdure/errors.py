@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+from bisect import bisect
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 
 class PerdureError(Exception):
@@ -49,8 +51,10 @@ TOO_LARGE = "Not enough memory for these sizes; choose smaller ones."
 
 NEAR = 0.6
 """How alike a name must be to be suggested: 1 is the same, 0 has nothing in common."""
-LISTED = 14
-"""Number of names that an error lists; of more, only the first ones are named."""
+LISTED = 360
+"""Number of characters of the names that an error lists; of more, only the first ones are named."""
+SUGGESTED = 3
+"""Number of names that are suggested at most."""
 LONGEST = 1200
 """Number of characters of the longest sentence; of longer ones, the middle is left out."""
 SPACES = "\u00a0\u2007\u2009\u202f\u3000"
@@ -63,11 +67,16 @@ def unknown(what: str, given: str, known: Iterable[str]) -> PerdureError:
     """The error for a name that does not exist, with the nearest one that does."""
     names = sorted(known)
     near = _nearest(given[:200], names)
-    if near is not None:
+    within = [name for name in names if len(given) > 1 and given.lower() in name.lower()]
+    if within and (near is None or near not in within):
+        hint = f"did you mean {' or '.join(repr(name) for name in sorted(within, key=len)[:SUGGESTED])}?"
+    elif near is not None:
         hint = f"did you mean '{near}'?"
     else:
-        more = f" and {len(names) - LISTED} more" if len(names) > LISTED + 1 else ""
-        listed = ", ".join(names[: LISTED if more else None])
+        ends = list(accumulate(len(name) + 2 for name in names))
+        fitting = bisect(ends, LISTED)
+        more = f" and {len(names) - fitting} more" if len(names) > fitting + 1 else ""
+        listed = ", ".join(names[: fitting if more else None])
         hint = f"choose from {listed}{more}." if names else "there are none here."
     return PerdureError(f"Unknown {what} '{shortened(given)}': {hint}")
 

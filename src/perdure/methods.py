@@ -170,7 +170,10 @@ def compose(name: str, known: Mapping[str, Method]) -> Method:
     """
     parts = parts_of(name, known)
     if "" in parts and len(parts) > 1:
-        raise PerdureError(f"Method '{name}' has a + with nothing to join; write it as in masking+si.")
+        raise PerdureError(
+            f"A + in the method's name has nothing to join ('{name.strip('+')}' and nothing); write it as in "
+            f"masking+si."
+        )
     for part in parts:
         if part not in known:
             raise unknown("method", part, [*known, *COMBINATIONS])

@@ -12,9 +12,10 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import os
 import pkgutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
@@ -182,6 +183,17 @@ def loaded_plugins() -> tuple[str, ...]:
     return tuple(str(file) for file in OUTSIDE.files)
 
 
+def plugin_words(names: Iterable[str]) -> list[str]:
+    """The words of a command that load the plugin files with these names, as they lie from here."""
+    files = {source.name: os.path.relpath(file) for file, source in OUTSIDE.files.items()}
+    return [
+        word
+        for name in names
+        if name.endswith(".py")  # others are installed, or registered from Python
+        for word in ("--plugin", files.get(name, name))
+    ]
+
+
 def _load_installed() -> None:
     """Register the modules named by entry points of installed packages, once."""
     if OUTSIDE.installed:
@@ -208,12 +220,26 @@ def _add_module(module: ModuleType, source: Origin) -> None:
         if (isinstance(item, Method) and not name.startswith("_"))
         or (_is_piece(item, bases) and item.__module__ == module.__name__)
     ]
+    _check_finished(module, bases, source)
     if not found:
         raise PerdureError(
             f"The plugin '{source.name}' defines no piece (a Penalty, Rehearsal, WeightSource, Cell, "
             f"Architecture or Benchmark) and no Method."
         )
     _add(dict.fromkeys(found, source))
+
+
+def _check_finished(module: ModuleType, bases: tuple[type[Piece], ...], source: Origin) -> None:
+    """Raise an error for a class that lacks a method it must have; it may be a base of others here."""
+    own = [item for item in vars(module).values() if isinstance(item, type) and issubclass(item, bases)]
+    for item in own:
+        public = item.__module__ == module.__name__ and not item.__name__.startswith("_")
+        derived = any(other is not item and issubclass(other, item) for other in own)
+        if public and inspect.isabstract(item) and not derived:
+            lacking = ", ".join(sorted(item.__abstractmethods__))
+            raise PerdureError(
+                f"The plugin '{source.name}' is not complete: {item.__name__} must define {lacking}."
+            )
 
 
 def _add(sources: Mapping[type[Piece] | Method, Origin]) -> None:

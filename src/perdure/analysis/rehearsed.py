@@ -35,7 +35,7 @@ def examples(folder: RunFolder, record: Record, count: int) -> list[Examples]:
     config = config_of(record)
     if config.rehearsal is None:
         raise PerdureError(
-            f"Run {record.hash} ({record.method}) rehearses nothing; coresets, rtf and hnet+r do."
+            f"Run {record.hash} ({record.method}) rehearses nothing; coresets, er, rtf and hnet+r do."
         )
     tasks, learner = assemble(config)
     data = on_device(tasks, "cpu")
@@ -56,7 +56,7 @@ class Likeness(NamedTuple):
     """How much some sequences are like real ones."""
 
     recognised: float
-    """Percent whose nearest real training sequence belongs to their task."""
+    """Percent whose nearest real training sequence is of their task; one that k tasks share counts 1/k."""
     distance: float
     """Mean Euclidean distance to the nearest real training sequence of their task."""
 
@@ -66,10 +66,10 @@ def likeness(sequences: Sequence[Tensor], task: int, known: Mapping[int, Sequenc
     longest = max(len(each) for group in (sequences, *known.values()) for each in group)
     asked = _vectors(sequences, longest)
     nearest = {other: torch.cdist(asked, _vectors(group, longest)).amin(1) for other, group in known.items()}
-    others = [distances for other, distances in nearest.items() if other != task]
-    own = nearest[task]
-    wins = own < torch.stack(others).amin(0) if others else torch.ones_like(own, dtype=torch.bool)
-    return Likeness(100 * float(wins.double().mean()), float(own.mean()))
+    distances, own = torch.stack(list(nearest.values())), nearest[task]
+    best = distances.amin(0)
+    shares = (own == best).double() / (distances == best).sum(0)
+    return Likeness(100 * float(shares.mean()), float(own.mean()))
 
 
 def _vectors(sequences: Sequence[Tensor], steps: int) -> Tensor:

@@ -236,7 +236,11 @@ def rehearsed(run: OpenedRun, options: choices.RehearsedOptions) -> Finding:
         for task, one in enumerate(found)
     ]
     series = {kind: [one[kind].recognised for one in found] for kind in kinds}
-    title = f"{run.title}: sequences whose nearest real training sequence is of their task"
+    chance = 100 / len(found)
+    title = (
+        f"{run.title}: sequences whose nearest real training sequence is of their task "
+        f"({chance:.3g} % by chance, and where tasks have the same inputs)"
+    )
     return Finding(title, columns, rows, lines(range(1, len(found) + 1), series, "task", "recognised (%)"))
 
 

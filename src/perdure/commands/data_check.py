@@ -14,7 +14,7 @@ from perdure.benchmarks.sources.own.assembling import Assembled
 from perdure.benchmarks.task import Array, Sequences, Task
 from perdure.commands.data_listing import lengths_of, span
 from perdure.errors import PerdureError, sentence
-from perdure.options import validated
+from perdure.options import option_text, validated
 from perdure.report.progress import Display
 from perdure.report.table import Table
 from perdure.report.terminal import show, tell
@@ -38,8 +38,13 @@ def check(folder: str, options: Mapping[str, Any], *, as_json: bool) -> int:
     elif found.tasks:
         show(_table(found.tasks), *notes)
         if not found.faults:
-            words = f"perdure run arrays online-ewc --benchmark.folder {shlex.quote(folder)}"
-            show(f"No faults. To train on it: {words}")
+            given = {"folder": folder, **options}
+            words = [
+                word for name, value in given.items() for word in (f"--benchmark.{name}", option_text(value))
+            ]
+            show(
+                f"No faults. To train on it: {shlex.join(['perdure', 'run', 'arrays', 'online-ewc', *words])}"
+            )
     for fault in found.faults:
         tell(f"perdure: {sentence(fault)}")
     return 2 if found.faults else 0

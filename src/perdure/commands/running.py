@@ -60,6 +60,10 @@ perdure run BENCHMARK METHOD --help lists every option of the benchmark, the net
 An interrupted run continues where it stopped when the same command is given again.
 """
 
+USUAL = "laptop"
+"""The scale that need not be named."""
+SCENARIO = "benchmark.scenario"
+"""The option for which --scenario is short."""
 SWITCHES = ("json", "force")
 GENERAL = (
     *SWITCHES,
@@ -70,7 +74,7 @@ GENERAL = (
 
 def running(words: list[str]) -> int:
     """Parse, run, print."""
-    words = [re.sub(r"^--scenario(?==|$)", "--benchmark.scenario", word) for word in words]
+    words = [re.sub(r"^--scenario(?==|$)", f"--{SCENARIO}", word) for word in words]
     read = parse(words, switches=SWITCHES, on_off=on_off_options(words))
     if len(read.positional) < 2:
         if read.help:
@@ -89,11 +93,12 @@ def running(words: list[str]) -> int:
     from perdure.config import option_names, sections_at
     from perdure.presets import SCALES
 
-    scale = choice(read.options, "scale", SCALES, "laptop")
     benchmark, method = read.positional
-    kinds = sections_at(benchmark, method, scale, read.options)
+    scale = read.options.get("scale", USUAL)
+    kinds = sections_at(benchmark, method, scale if scale in SCALES else USUAL, read.options)
     if not read.help:
-        check_names(read, [*GENERAL, *option_names(kinds)])
+        _check_options(read, benchmark, option_names(kinds))
+    scale = choice(read.options, "scale", SCALES, USUAL)
     if read.help:
         from perdure.commands.options import print_options
 
@@ -129,6 +134,15 @@ def running(words: list[str]) -> int:
     return 0
 
 
+def _check_options(read: Arguments, benchmark: str, known: list[str]) -> None:
+    """Raise a helpful error for the first option that this run does not have."""
+    if SCENARIO in read.options and SCENARIO not in known:
+        raise PerdureError(
+            f"{benchmark} has no scenarios: the task is always known at test time; leave --scenario out."
+        )
+    check_names(read, [*GENERAL, *known])
+
+
 def _is_search(read: Arguments) -> bool:
     """Whether a value is no value, but a range or alternatives."""
     from perdure.commands.ranges import divided, first_choices, looks_free
@@ -138,7 +152,7 @@ def _is_search(read: Arguments) -> bool:
         return False
     from perdure.config import sections_at
 
-    (benchmark, method), scale = read.positional, read.options.get("scale", "laptop")
+    (benchmark, method), scale = read.positional, read.options.get("scale", USUAL)
     kinds = sections_at(benchmark, method, scale, first_choices(read.options))
     return bool(divided(kinds, free)[1])
 

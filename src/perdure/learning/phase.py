@@ -312,7 +312,7 @@ class Phase:
             network=self.before.network,
             parameters=put(self.before.parameters, active, self.positions),
             buffers=self.before.buffers,
-            memories={name: term.finish(end) for name, term in self.terms.items()},
+            memories={name: _memory(name, term.finish(end)) for name, term in self.terms.items()},
         )
 
     def state(self) -> tuple[Vectors, Facts]:
@@ -360,6 +360,16 @@ class Phase:
             terms = {name: parts.get(f"best term {name}", {}) for name in self.terms}
             self.best = Best(Score(*facts["best"]), parts["best"], terms)
         self.sums, self.curve = facts["sums"], facts["curve"]
+
+
+def _memory(name: str, given: Any) -> Vectors:
+    """What a term returns at its end, checked: pieces from outside may return anything."""
+    if isinstance(given, Mapping) and all(isinstance(value, Tensor) for value in given.values()):
+        return dict(given)
+    found = "None" if given is None else f"a {type(given).__name__}"
+    raise PerdureError(
+        f"{name}: finish() must return its memory, a dict of tensors, but it returned {found}."
+    )
 
 
 def _copied(vectors: Vectors) -> Vectors:

@@ -35,11 +35,20 @@ def accuracy_tables(record: Record) -> list[Table]:
     percent = [[Shaded(percent_text(value), _shade(value)) for value in row] for row in record.accuracy]
     if len(record.tasks) > MOST_TASKS:
         return [_summary_table(f"{title} {record.score} in percent", record)]
-    tables = [_matrix(f"{title} {record.score} in percent", percent)]
+    named = _task_names(record.tasks)
+    tables = [_matrix(f"{title} {record.score} in percent", percent, named)]
     if record.error:
         plain = [[Shaded(f"{value:.4g}", "") for value in row] for row in record.error]
-        tables.append(_matrix(f"{title} error (root mean square, in the units of the data)", plain))
+        tables.append(_matrix(f"{title} error (root mean square, in the units of the data)", plain, named))
     return tables
+
+
+def _task_names(tasks: Sequence[str]) -> str:
+    """Which task is which; nothing if their names are just their numbers."""
+    numbered = list(enumerate(tasks, start=1))
+    if all(name.endswith(f" {number}") for number, name in numbered):
+        return ""
+    return f"Tasks: {', '.join(f'{number} {name}' for number, name in numbered)}"
 
 
 def kept_table(record: Record) -> Table:
@@ -56,8 +65,8 @@ def kept_table(record: Record) -> Table:
     return table
 
 
-def _matrix(title: str, rows: Sequence[Sequence[Shaded]]) -> Table:
-    table = Table(title)
+def _matrix(title: str, rows: Sequence[Sequence[Shaded]], caption: str) -> Table:
+    table = Table(title, caption)
     table.add_column("after task")
     for task in range(len(rows[0])):
         table.add_column(f"task {task + 1}", justify="right")

@@ -11,7 +11,7 @@ from perdure.errors import printable
 from perdure.report.table import Shaded, Table, wrapped
 
 NAMES = 22
-"""Columns for a name in a list of names."""
+"""Columns for a name in a list of names, unless one is longer."""
 
 
 def show(*items: Any) -> None:
@@ -36,9 +36,10 @@ def tell(text: str) -> None:
 
 def show_names(pairs: Iterable[tuple[str, str]]) -> None:
     """Print names and what they mean, indented; meanings that do not fit go on below themselves."""
-    limit = width()
-    for name, about in pairs:
-        head = f"  {printable(name):<{NAMES}}"
+    limit, named = width(), [(printable(name), about) for name, about in pairs]
+    room = max([NAMES, *(len(name) + 2 for name, _ in named)])
+    for name, about in named:
+        head = f"  {name:<{room}}"
         first, *rest = wrapped(printable(about), None if limit is None else max(limit - len(head), NAMES))
         print("\n".join([f"{head}{first}".rstrip(), *(" " * len(head) + line for line in rest)]))
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 COLUMNS = ("hash", "benchmark", "method", "seed", "during", "final", "val_during", "val_final", "seconds")
 """Columns of a data frame that come first, from fields of a record."""
+SHOWN = 4
+"""Benchmarks with methods that the text of a collection names."""
 
 
 class Records(Sequence[Record]):
@@ -24,6 +26,12 @@ class Records(Sequence[Record]):
         """Store the records that were read, and warnings about those that were not."""
         self._found = list(found)
         self.warnings = list(warnings)
+
+    def __repr__(self) -> str:
+        """How many records of which benchmarks and methods."""
+        names = sorted({f"{record.benchmark} {record.method}" for record in self._found})
+        shown = ", ".join(names[:SHOWN]) + (f", and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+        return f"<{len(self)} record{'' if len(self) == 1 else 's'}{': ' if names else ''}{shown}>"
 
     def __len__(self) -> int:
         """The number of records."""

@@ -75,7 +75,9 @@ def lay_out(folder: Path, wanted: Sequence[str] = ()) -> FolderLayout:
     sources, ignored = _found(folder)
     names = wanted or _listed(folder)
     if names:
-        return FolderLayout(_chosen(folder, names, sources), ignored)
+        chosen = _chosen(folder, names, sources)
+        unnamed = {source.path for source in sources.values()} - {source.path for source in chosen}
+        return FolderLayout(chosen, ignored if wanted else [*ignored, *sorted(unnamed)])
     if not sources:
         raise PerdureError(
             f"'{folder}' has no tasks; put one file per task there ({', '.join(READERS)}), or one sub-folder."
