@@ -15,6 +15,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "online-ewc": {"penalties.online-ewc.strength": 1e5},
     "si": {"penalties.si.strength": 1.0},
     "er": {"rehearsal.samples": STORED * TASKS},
+    "coresets": {"rehearsal.size": STORED},
     "lwf": {"penalties.lwf.strength": 1.0},
 }
 """Our methods; the strengths of EWC and SI were chosen among powers of ten, with data of seed 100."""
