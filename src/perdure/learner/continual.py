@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from perdure.learner.answers import read_answers
+from perdure.learner.checkpoints import CheckpointFile, checkpoint_path, lesson_digest
 from perdure.learner.display import html
 from perdure.learner.faults import naming, wrong, wrong_type
 from perdure.learner.forms import read_given, read_questions
@@ -125,10 +126,12 @@ class ContinualLearner:
         """Carry out a lesson, with a progress bar unless silent."""
         from perdure.learner.telling import Teller
 
+        digest = lesson_digest(self._config, before, lesson)
+        store = CheckpointFile(checkpoint_path(checkpoint), digest).open()
         with Teller(self.verbose, self.callbacks, self._config, before, lesson) as teller:
-            path = None if checkpoint is None else Path(checkpoint)
-            after = teach(self._config, before, lesson, Teaching(teller.show, teller.stopped, path))
+            after = teach(self._config, before, lesson, Teaching(teller.show, teller.stopped, store))
             teller.done(after)
+        store.remove()
         return after
 
     def _held_out(self, validation: Any, given: Given) -> Given:
