@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from perdure.errors import PerdureError
 from perdure.learner.answers import read_answers
 from perdure.learner.checkpoints import CheckpointFile, checkpoint_path, lesson_digest
 from perdure.learner.display import html
@@ -332,9 +333,13 @@ class ContinualLearner:
     @classmethod
     def load(cls, folder: Path | str) -> Self:
         """The learner that was saved in a folder; it goes on as if it had never been saved."""
-        parameters, config, knowledge = read_learner(_folder(folder))
-        with naming("folder"):
+        path = _folder(folder)
+        parameters, config, knowledge = read_learner(path)
+        try:
             learner = cls(**parameters)
+        except PerdureError as error:
+            said = f"'{path / 'learner.json'}' has a wrong parameter ({str(error).rstrip('.')})."
+            raise wrong("folder", said) from None
         learner._config, learner._knowledge = config, knowledge
         learner._waiting = None if knowledge is None else knowledge.watching
         return learner
