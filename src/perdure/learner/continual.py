@@ -23,7 +23,7 @@ from perdure.learner.prediction import check_lengths, known_task, logits_of, mix
 from perdure.learner.saving import read_learner, write_learner
 from perdure.learner.sequences import Inputs
 from perdure.learner.settings import PARAMETERS, configured, written
-from perdure.learner.streams import Streams, read_step
+from perdure.learner.streams import Streams, begun, read_step
 from perdure.learning.evaluate import evaluate
 
 Options = Mapping[str, Any] | None
@@ -76,7 +76,7 @@ class ContinualLearner:
         self.seed, self.verbose, self.callbacks = seed, verbose, callbacks
         self._config = configured(self.get_params())
         self._knowledge: Knowledge | None = None
-        self._streams: Streams | None = None
+        self._streams: dict[str, Streams] = {}
         self._waiting: Watching | None = None
 
     @property
@@ -115,7 +115,7 @@ class ContinualLearner:
         lesson = prepare(known, task, given, held_out, self._rules)
         before = known or nothing_learnt(self._config, given.inputs.x.shape[2], lesson.scaling)
         self._knowledge = self._teach(before, lesson, checkpoint)
-        self._streams = None
+        self._streams = {}
         return self
 
     @property
@@ -232,7 +232,7 @@ class ContinualLearner:
         task = known_task(self._knowledge, task)
         assert self._knowledge is not None
         self._knowledge = forgotten(self._config, self._knowledge, task)
-        self._streams = None
+        self._streams = {}
         return self
 
     def infer_task(
@@ -254,28 +254,29 @@ class ContinualLearner:
         return curve(self._config, self._knowledge, x, steps, by)
 
     def step(self, x: Any, *, task: str | None = None) -> Any:
-        """The answers of streams after one more step x [N, F] of each (or [F] of one); states are kept.
+        """The answers of a task's streams after one more step x [N, F] of each (or [F] of one).
 
-        Equal to predicting the sequences seen so far. `reset` begins again, and so does learning.
+        What `predict(so_far, task=task)` answers at the last step: states are kept, for each task its own,
+        until `reset`, `learn` or `forget` begins all streams again. With one task it need not be named.
         """
         if task is None and len(self.tasks) == 1:
             (task,) = self.tasks
         task = known_task(self._knowledge, task)
         assert self._knowledge is not None
-        streams = self._streams if self._streams is not None and self._streams.task == task else None
+        streams = self._streams.get(task)
         rows = read_step(x, self._knowledge.inputs, None if streams is None else streams.count)
         if streams is None:
-            streams = self._streams = Streams(self._config, self._knowledge, task, len(rows))
+            streams = self._streams[task] = Streams(self._config, self._knowledge, task, len(rows))
         return streams.answers(streams.step(rows))
 
-    def reset(self, streams: Any = None) -> Self:
-        """Put streams, by number, or all of them, back to their start."""
+    def reset(self, streams: Any = None, *, task: str | None = None) -> Self:
+        """Put streams back to their start: some of a task's, by number, all of a task's, or all there are."""
+        if task is not None:
+            task = known_task(self._knowledge, task)
         if streams is None:
-            self._streams = None
-        elif self._streams is None:
-            raise wrong("streams", "no stream has begun; call step first.")
+            self._streams = {name: each for name, each in self._streams.items() if task not in (None, name)}
         else:
-            self._streams.reset(streams)
+            begun(self._streams, task).reset(streams)
         return self
 
     def observe(self, x: Any, y: Any, *, lengths: Any = None, every: int = 200, drift: bool = True) -> Self:
