@@ -12,13 +12,14 @@ import numpy as np
 from perdure.errors import PerdureError
 from perdure.learner.answers import read_answers
 from perdure.learner.checkpoints import CheckpointFile, checkpoint_path, lesson_digest
+from perdure.learner.classes import Owner
 from perdure.learner.display import html
-from perdure.learner.faults import naming, wrong, wrong_type
+from perdure.learner.faults import naming, part_of, wrong, wrong_type
 from perdure.learner.forms import read_given, read_questions
 from perdure.learner.inference import Criterion, curve, infer, owners_of, something_learnt
 from perdure.learner.knowledge import Given, Knowledge, Rules, nothing_learnt, prepare
 from perdure.learner.lessons import Teaching, teach
-from perdure.learner.observing import Watching, as_samples, check_stream, observe_all
+from perdure.learner.observing import STREAM, Watching, as_samples, check_stream, observe_all
 from perdure.learner.prediction import check_lengths, known_task, logits_of, mixed, network_of
 from perdure.learner.saving import read_learner, write_learner
 from perdure.learner.sequences import Inputs
@@ -138,7 +139,7 @@ class ContinualLearner:
     def _held_out(self, validation: Any, given: Given) -> Given:
         if not isinstance(validation, tuple) or len(validation) != 2:
             raise wrong_type("validation", "give a pair (x, y) of sequences to validate on.")
-        with naming("validation"):
+        with part_of("validation"), naming("x"):
             return read_given(*validation, None, given.inputs.x.shape[2], given.features)
 
     def predict(self, x: Any, *, task: str | None = None, lengths: Any = None) -> Any:
@@ -198,7 +199,7 @@ class ContinualLearner:
         given = read_given(x, y, lengths, knowledge.inputs, knowledge.features)
         check_lengths(knowledge, task, given.inputs)
         form = knowledge.formats[task]
-        _, coded = read_answers(given.y, given.inputs, form.kind, form, f"task '{task}'")
+        _, coded = read_answers(given.y, given.inputs, form.kind, form, Owner(f"task '{task}'"))
         if not form.target.asked(coded).any():
             raise wrong("y", "every target is to be ignored; give at least one to score.")
         network, weights = network_of(self._config, knowledge, task)
@@ -295,7 +296,7 @@ class ContinualLearner:
         check_stream(given.y, len(given.inputs), self.target)
         if known is not None:
             form = next(iter(known.formats.values()))
-            read_answers(given.y, given.inputs, form.kind, form, "the stream")
+            read_answers(given.y, given.inputs, form.kind, form, STREAM)
         samples = as_samples(given.inputs.x, given.inputs.lengths, given.y)
         try:
             self._waiting = observe_all(self, self._waiting or Watching(), samples, every, drift)

@@ -35,3 +35,12 @@ def naming(argument: str) -> Iterator[None]:
         raise
     except PerdureError as error:
         raise wrong(argument, str(error)) from None
+
+
+@contextmanager
+def part_of(argument: str) -> Iterator[None]:
+    """Errors within that name an argument then name the one of which it is a part: `validation, y: ...`."""
+    try:
+        yield
+    except (ArgumentError, ArgumentTypeError) as error:
+        raise type(error)(f"{argument}, {error}") from None

@@ -13,7 +13,8 @@ from perdure.benchmarks.task import Array
 from perdure.config import Config
 from perdure.experiment import learner_of
 from perdure.learner.answers import Format, read_answers, sequences
-from perdure.learner.faults import naming, wrong
+from perdure.learner.classes import Owner
+from perdure.learner.faults import naming, part_of, wrong
 from perdure.learner.looks import Look
 from perdure.learner.observing import Watching
 from perdure.learner.sequences import Inputs
@@ -154,10 +155,7 @@ def prepare(
     knowledge: Knowledge | None, task: str, given: Given, held_out: Given | None, rules: Rules
 ) -> Lesson:
     """A lesson from data, checked against all that is known; raises without changing anything."""
-    known = knowledge.formats.get(task) if knowledge else None
-    if known is None and rules.single and knowledge and knowledge.formats:
-        known = next(iter(knowledge.formats.values()))  # one head: its outputs mean the same in all tasks
-    whose = f"task '{task}'"
+    known, whose = _known_format(knowledge, task, rules)
     if given.inputs.coarse:
         raise wrong(
             "x",
@@ -183,13 +181,27 @@ def prepare(
             for split in ("train", "val")
         ]
     else:
-        _, other = read_answers(held_out.y, held_out.inputs, kind, form, whose)
+        with part_of("validation"):
+            _, other = read_answers(held_out.y, held_out.inputs, kind, form, whose)
         pairs = [(given.inputs, y), (held_out.inputs, other)]
     if form.target.everywhere and not (pairs[0][1] >= 0).any():
         raise wrong("y", f"{whose} has no known tag in its training sequences.")
     scaling = knowledge.scaling if knowledge else fit_scaling(pairs[0][0]) if rules.standardise else None
     train, val = (Data(sequences(form, inputs, answers, scaling)) for inputs, answers in pairs)
     return Lesson(task, form, train, val, scaling, given.features, Look.of(given.inputs))
+
+
+def _known_format(knowledge: Knowledge | None, task: str, rules: Rules) -> tuple[Format | None, Owner]:
+    """The format that a task's answers must have, if any, and whose it is."""
+    formats = knowledge.formats if knowledge else {}
+    if not rules.single or not formats:
+        return formats.get(task), Owner(f"task '{task}'")
+    first, form = next(iter(formats.items()))  # one head: its outputs mean the same in all tasks
+    return form, Owner(
+        f"task '{task}'",
+        f"the single head's, which are those of task '{first}'",
+        "a learner with network={'heads': 'multi'} takes new classes with every new task",
+    )
 
 
 def _rows(form: Format, y: Array, index: Array, inputs: Inputs) -> Array:
