@@ -114,6 +114,19 @@ def test_what_is_no_regular_file_is_refused(tmp_path):
         made_learner().learn("a", *made(0), checkpoint=tmp_path / "pipe")
 
 
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_learnt(tmp_path):
+    (tmp_path / "file").touch()
+    seen = []
+
+    class Starting:
+        def on_start(self, task, known):
+            seen.append(task)
+
+    with pytest.raises(ValueError, match=r"^checkpoint: '.*les' cannot be written \(Not a directory\)"):
+        made_learner(callbacks=[Starting()]).learn("a", *made(0), checkpoint=tmp_path / "file" / "les")
+    assert seen == []
+
+
 def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path):
     file = tmp_path / "les.safetensors"
 

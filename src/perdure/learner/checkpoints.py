@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,7 +15,7 @@ from torch import Tensor
 
 from perdure.config import Config
 from perdure.files import Damaged, check_regular, read_tensors, set_aside, write_tensors
-from perdure.learner.faults import wrong, wrong_type
+from perdure.learner.faults import writing, wrong, wrong_type
 from perdure.learner.knowledge import Knowledge, Lesson
 from perdure.learning.engine import pack
 from perdure.learning.phase import Facts
@@ -37,7 +39,17 @@ def checkpoint_path(given: object) -> Path | None:
     path = Path(given).expanduser()
     if not str(given) or not path.name or path.name == ".." or path.is_dir():
         raise wrong("checkpoint", f"{str(given)!r} is a folder; name a file, such as 'lesson.safetensors'.")
+    with writing("checkpoint", path):
+        _check_place(next(folder for folder in path.absolute().parents if folder.exists()))
     return path
+
+
+def _check_place(folder: Path) -> None:
+    """Raise OSError unless files can be written to a folder."""
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
 
 
 class CheckpointFile:
@@ -78,7 +90,8 @@ class CheckpointFile:
     def _set_aside(self, path: Path, reason: str) -> None:
         if not _marked(path):
             raise _foreign(path)
-        aside = set_aside(path)
+        with writing("checkpoint", path):
+            aside = set_aside(path)
         warnings.warn(
             f"The checkpoint '{path}' is damaged ({reason}); it was set aside as '{aside.name}', and the "
             f"lesson begins again.",
@@ -98,7 +111,8 @@ class CheckpointFile:
                 "checkpoint", f"'{self.path}' appeared while the lesson was learnt; name another file."
             )
         inside = {name: vector for name, vector in tensors.items() if name.startswith("phase|")}
-        write_tensors(self.path, inside, {"format": MARK, "lesson": self.lesson, "phase": facts["phase"]})
+        with writing("checkpoint", self.path):
+            write_tensors(self.path, inside, {"format": MARK, "lesson": self.lesson, "phase": facts["phase"]})
         self.own = True
 
     def keep(self, phase: int, tensors: Vectors) -> None:

@@ -14,7 +14,7 @@ from perdure.learner.answers import read_answers
 from perdure.learner.checkpoints import CheckpointFile, checkpoint_path, lesson_digest
 from perdure.learner.classes import Owner
 from perdure.learner.display import html
-from perdure.learner.faults import naming, part_of, wrong, wrong_type
+from perdure.learner.faults import for_python, naming, part_of, writing, wrong, wrong_type
 from perdure.learner.forms import read_given, read_questions
 from perdure.learner.inference import Criterion, curve, infer, owners_of, something_learnt
 from perdure.learner.knowledge import Given, Knowledge, Rules, nothing_learnt, prepare
@@ -131,7 +131,8 @@ class ContinualLearner:
         digest = lesson_digest(self._config, before, lesson)
         store = CheckpointFile(checkpoint_path(checkpoint), digest).open()
         with Teller(self.verbose, self.callbacks, self._config, before, lesson) as teller:
-            after = teach(self._config, before, lesson, Teaching(teller.show, teller.stopped, store))
+            with for_python():
+                after = teach(self._config, before, lesson, Teaching(teller.show, teller.stopped, store))
             teller.done(after)
         store.remove()
         return after
@@ -329,7 +330,8 @@ class ContinualLearner:
         path = _folder(folder)
         if self._knowledge is None and self._waiting is not None:
             raise wrong("folder", "the stream's first samples have not been learnt yet; save after that.")
-        write_learner(path, written(self.get_params()), self._config, self._knowledge)
+        with writing("folder", path):
+            write_learner(path, written(self.get_params()), self._config, self._knowledge)
         return path
 
     @classmethod

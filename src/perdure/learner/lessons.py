@@ -68,7 +68,9 @@ def _generators(config: Config, visits: int, together: bool) -> GeneratorFactory
 def _train(loop: PhaseLoop, task: str, teaching: Teaching) -> float:
     """Train to the end, and return the seconds; whatever stops it leaves a checkpoint, if one is wanted."""
     path = teaching.store.path
-    said = f"Learning '{task}' was interrupted; called again with the same data, it goes on from '{path}'."
+    goes_on = f"; called again with the same data, it goes on from '{path}'."
+    as_before = ", and the learner is as it was before; name a checkpoint to go on where it stops."
+    left = goes_on if path is not None else as_before
     with Signals(noted=path is not None) as signals:
         loop.options = RunOptions(
             watch=_saving_first(loop, teaching.watch),
@@ -78,11 +80,11 @@ def _train(loop: PhaseLoop, task: str, teaching: Teaching) -> float:
         try:
             seconds = loop.train()
         except Interrupted:
-            signals.deliver(said)
-            raise
+            signals.deliver(f"Learning '{task}' was interrupted{left}")
+            raise Interrupted(f"Learning '{task}' was stopped by a callback{left}") from None
         if path is not None:
             loop.save()  # what a method computes at the end of a lesson may take long
-    signals.deliver(said)
+    signals.deliver(f"Learning '{task}' was interrupted{left}")
     return seconds
 
 

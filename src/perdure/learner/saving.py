@@ -22,7 +22,7 @@ from perdure.errors import PerdureError
 from perdure.experiment import learner_of
 from perdure.files import Damaged, read_json, read_tensors, write_json, write_tensors
 from perdure.learner.answers import Format
-from perdure.learner.faults import ArgumentError, wrong
+from perdure.learner.faults import ArgumentError, in_python, wrong
 from perdure.learner.knowledge import Knowledge, Scaling, Visit
 from perdure.learner.looks import Look
 from perdure.learner.observing import Watching
@@ -131,7 +131,7 @@ def read_learner(folder: Path) -> tuple[dict[str, Any], Config, Knowledge | None
     except ArgumentError:
         raise
     except PerdureError as error:
-        raise wrong("folder", f"'{folder}' cannot be used here: {error}") from None
+        raise wrong("folder", f"'{folder}' cannot be used here: {in_python(str(error))}") from None
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise wrong("folder", f"'{path}' is damaged ({error!r}); load another copy.") from None
 
