@@ -155,6 +155,8 @@ def lesson_digest(config: Config, knowledge: Knowledge, lesson: Lesson) -> str:
         digest.update(part.tobytes())
     kept = [each for number in sorted(knowledge.kept) for each in knowledge.kept[number]]
     state = pack(knowledge.state)
+    for memory in (knowledge.row.memories if knowledge.row else {}).values():
+        _add(digest, (memory[name] for name in sorted(memory)))
     _add(digest, (state[name] for name in sorted(state)))
     for data in (lesson.train, lesson.val, *kept):
         _add(digest, _parts(data))

@@ -17,8 +17,9 @@ from perdure.learner.classes import Owner
 from perdure.learner.faults import naming, part_of, wrong
 from perdure.learner.looks import Look
 from perdure.learner.observing import Watching
+from perdure.learner.rows import Row
 from perdure.learner.sequences import Inputs
-from perdure.learning.learner import LearnerState, init
+from perdure.learning.learner import Learner, LearnerState, init
 from perdure.learning.splits import Splits
 from perdure.networks.batch import Data
 
@@ -69,6 +70,8 @@ class Knowledge:
     """Results of `score`, each with the number of visits before it."""
     kept: Mapping[int, tuple[Data, Data]] = field(default_factory=dict)
     """Training and validation data of each task, for methods that learn all tasks together."""
+    row: Row | None = None
+    """The visits in a row of the task learnt last; None if they are unknown."""
     watching: Watching | None = None
     """The stream that is being observed, if any."""
     forgotten: frozenset[str] = frozenset()
@@ -86,6 +89,11 @@ class Knowledge:
     def times(self, task: str) -> int:
         """How often a task has been learnt."""
         return sum(visit.task == task for visit in self.visits)
+
+    def row_of(self, learner: Learner, task: str) -> Row:
+        """The row of visits that a lesson of a task continues, or begins."""
+        last = self.visits[-1].task if self.visits else None
+        return self.row if self.row and last == task else Row.beginning(learner, self.state)
 
     def splits(self, lesson: Lesson) -> list[Splits]:
         """All tasks as the engine takes them: the lesson's with data, others with what is kept."""
@@ -211,7 +219,7 @@ def _rows(form: Format, y: Array, index: Array, inputs: Inputs) -> Array:
 
 
 def learnt(
-    knowledge: Knowledge, lesson: Lesson, state: LearnerState, visit: Visit, *, together: bool
+    knowledge: Knowledge, lesson: Lesson, state: LearnerState, visit: Visit, row: Row, *, together: bool
 ) -> Knowledge:
     """The knowledge after a lesson."""
     formats = {**knowledge.formats, lesson.name: lesson.form}
@@ -226,6 +234,7 @@ def learnt(
         looks={**knowledge.looks, lesson.name: lesson.look},
         features=knowledge.features or lesson.features,
         visits=(*knowledge.visits, visit),
+        row=row,
         kept=kept,
         forgotten=knowledge.forgotten - {lesson.name},
     )

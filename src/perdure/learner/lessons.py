@@ -40,7 +40,8 @@ def teach(config: Config, knowledge: Knowledge, lesson: Lesson, teaching: Teachi
     visits = knowledge.times(lesson.name)
     together = learner.together
     tasks = list(range(len(splits))) if together else [number]
-    state = init(learner) if together else knowledge.state
+    row, count = knowledge.row_of(learner, lesson.name), len(lesson.train)
+    state = init(learner) if together else row.before(knowledge.state)
     generators = _generators(config, visits, together)
     store = teaching.store
     with threads(1):
@@ -48,11 +49,11 @@ def teach(config: Config, knowledge: Knowledge, lesson: Lesson, teaching: Teachi
         loop = PhaseLoop(phase, number, len(splits), Results(), store, RunOptions())
         loop.spent = store.resume(phase.restore)
         seconds = _train(loop, lesson.name, teaching)
-        after = phase.finish()
+        after = row.joined(learner, knowledge.state, phase.finish(), count)
         network, weights = after.weights(learner, number)
         score = evaluate(network, weights, lesson.val, number)
     visit = Visit(lesson.name, phase.iteration, score.accuracy, phase.curve, seconds)
-    return learnt(knowledge, lesson, after, visit, together=together)
+    return learnt(knowledge, lesson, after, visit, row.after(count), together=together)
 
 
 def _generators(config: Config, visits: int, together: bool) -> GeneratorFactory:

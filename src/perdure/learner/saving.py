@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from fnmatch import fnmatch
 from importlib.metadata import version
@@ -26,6 +27,7 @@ from perdure.learner.faults import ArgumentError, in_python, wrong
 from perdure.learner.knowledge import Knowledge, Scaling, Visit
 from perdure.learner.looks import Look
 from perdure.learner.observing import Watching
+from perdure.learner.rows import Row
 from perdure.learner.settings import PARAMETERS
 from perdure.learning.engine import pack, unpack
 from perdure.networks.batch import Data
@@ -34,6 +36,8 @@ from perdure.networks.layout import Vectors
 FORMAT = "perdure learner"
 VERSION = 1
 """Version of the folder's format."""
+BESIDE = ("kept/", "waiting/", "before/")
+"""What the names of tensors begin with that are not of the state."""
 PARTS = ("x", "y", "lengths")
 """What is kept of a task's data, by methods that learn all tasks together."""
 
@@ -56,7 +60,7 @@ def write_learner(
     }
     tensors: Vectors = {}
     if knowledge is not None:
-        tensors = pack(knowledge.state) | _kept(knowledge)
+        tensors = pack(knowledge.state) | _kept(knowledge) | _before_row(knowledge)
         for number, (x, _) in enumerate(knowledge.watching.waiting if knowledge.watching else ()):
             tensors[f"waiting/{number}"] = torch.from_numpy(np.ascontiguousarray(x))
         said |= _described(knowledge)
@@ -79,7 +83,9 @@ def _tensors_name(said: dict[str, Any], tensors: Vectors) -> str:
 
 
 def _described(knowledge: Knowledge) -> dict[str, Any]:
-    scaling = None if knowledge.scaling is None else [part.tolist() for part in knowledge.scaling]
+    row, scaling = knowledge.row, None
+    if knowledge.scaling is not None:
+        scaling = [part.tolist() for part in knowledge.scaling]
     return {
         "inputs": knowledge.inputs,
         "scaling": scaling,
@@ -87,6 +93,7 @@ def _described(knowledge: Knowledge) -> dict[str, Any]:
         "tasks": {name: form.json() for name, form in knowledge.formats.items()},
         "order": knowledge.tasks,
         "looks": {name: look.json() for name, look in knowledge.looks.items()},
+        "row": None if row is None else {"samples": row.samples, "hooks": sorted(row.memories)},
         "stream": None if knowledge.watching is None else knowledge.watching.json(),
         "forgotten": sorted(knowledge.forgotten),
         "visits": [vars(visit) for visit in knowledge.visits],
@@ -105,6 +112,12 @@ def _kept(knowledge: Knowledge) -> Vectors:
             for part, values in zip(PARTS, (data.x, data.y, lengths), strict=True):
                 found[f"kept/{task}/{split}/{part}"] = values
     return found
+
+
+def _before_row(knowledge: Knowledge) -> Vectors:
+    """What was remembered before the task learnt last, as tensors."""
+    memories = {} if knowledge.row is None else knowledge.row.memories
+    return {f"before/{hook}/{name}": each for hook in memories for name, each in memories[hook].items()}
 
 
 def read_learner(folder: Path) -> tuple[dict[str, Any], Config, Knowledge | None]:
@@ -173,7 +186,7 @@ def _knowledge(said: dict[str, Any], tensors: Vectors, config: Config) -> Knowle
     formats = {name: Format.from_json(form) for name, form in said["tasks"].items()}
     learner = learner_of(config, said["inputs"])
     scaling = _scaling(said["scaling"], said["inputs"])
-    known = {name: vector for name, vector in tensors.items() if not name.startswith(("kept/", "waiting/"))}
+    known = {name: vector for name, vector in tensors.items() if not name.startswith(BESIDE)}
     state = unpack(known, learner, [form.outputs for form in formats.values()])
     wanted = learner.source.active(state.network, state.buffers, [0])
     if not set(wanted) <= set(state.parameters):
@@ -188,10 +201,24 @@ def _knowledge(said: dict[str, Any], tensors: Vectors, config: Config) -> Knowle
         {name: Look.from_json(look) for name, look in said["looks"].items()},
         tuple(Visit(**visit) for visit in said["visits"]),
         tuple((after, scores) for after, scores in said["scores"]),
+        row=_row(said.get("row"), tensors, Row.beginning(learner, state).memories),
         watching=_watching(said["stream"], tensors),
         forgotten=frozenset(said["forgotten"]),
     )
     return _with_kept(blank, tensors)
+
+
+def _row(said: dict[str, Any] | None, tensors: Vectors, hooks: Iterable[str]) -> Row | None:
+    """The visits of the task learnt last; None if what the hooks remembered before them was not saved."""
+    if said is None or set(said["hooks"]) != set(hooks):
+        return None
+    memories: dict[str, Vectors] = {hook: {} for hook in said["hooks"]}
+    for name, tensor in tensors.items():
+        place, _, rest = name.partition("/")
+        hook, _, entry = rest.partition("/")
+        if place == "before":
+            memories[hook][entry] = tensor
+    return Row(memories, int(said["samples"]))
 
 
 def _watching(said: dict[str, Any] | None, tensors: Vectors) -> Watching | None:
