@@ -128,8 +128,9 @@ class ContinualLearner:
         """Carry out a lesson, with a progress bar unless silent."""
         from perdure.learner.telling import Teller
 
-        digest = lesson_digest(self._config, before, lesson)
-        store = CheckpointFile(checkpoint_path(checkpoint), digest).open()
+        path = checkpoint_path(checkpoint)
+        digest = "" if path is None else lesson_digest(self._config, before, lesson)
+        store = CheckpointFile(path, digest).open()
         with Teller(self.verbose, self.callbacks, self._config, before, lesson) as teller:
             with for_python():
                 after = teach(self._config, before, lesson, Teaching(teller.show, teller.stopped, store))
