@@ -286,7 +286,7 @@ def test_malformed_input_names_its_argument_and_changes_nothing(call):
     assert said.endswith("."), said
     assert learner._knowledge is before
     assert all(torch.equal(before.state.parameters[name], vector) for name, vector in weights.items())
-    assert learner._streams is None
+    assert learner._streams == {}
     assert learner.get_params() == parameters
 
 

@@ -21,7 +21,7 @@ def test_stepping_through_a_sequence_is_predicting_its_prefixes(cell, method):
     learner.learn("a", x, random.choice(["p", "q", "r"], 30))
     for t in range(6):
         assert learner.step(x[:, t], task="a").tolist() == learner.predict(x[:, : t + 1], task="a").tolist()
-    module = learner._streams
+    module = learner._streams["a"]
     logits = module.step(torch.from_numpy(x[:, 0])).softmax(1).numpy()
     again = np.concatenate([x, x[:, :1]], axis=1)
     assert np.allclose(logits, learner.predict_proba(again, task="a"), atol=1e-5)
@@ -33,6 +33,69 @@ def test_stepping_through_a_sequence_is_predicting_its_prefixes(cell, method):
     assert np.allclose(now, np.where(begun[:, None], fresh, going), atol=1e-5)
     learner.reset()
     assert learner.step(x[0, 0]).shape == (1,)
+
+
+def two_tasks() -> tuple[ContinualLearner, np.ndarray, np.ndarray]:
+    random = np.random.RandomState(0)
+    x, z = random.randn(30, 6, 3).astype(np.float32), random.randn(20, 6, 3).astype(np.float32)
+    training = {"iterations": 40, "validate_every": 20}
+    learner = ContinualLearner("hnet", network={"cell": "lstm", "hidden": 8}, training=training, verbose=0)
+    learner.learn("march", x, np.where(x[:, :, 0].sum(1) > 0, "p", "q"))
+    return learner.learn("april", z, random.choice(["r", "s", "t"], 20)), x, z
+
+
+def test_streams_of_two_tasks_run_side_by_side():
+    learner, x, z = two_tasks()
+    for t in range(6):
+        march, april = learner.step(x[:, t], task="march"), learner.step(z[:, t], task="april")
+        assert march.tolist() == learner.predict(x[:, : t + 1], task="march").tolist()
+        assert april.tolist() == learner.predict(z[:, : t + 1], task="april").tolist()
+    assert learner.score(x, march, task="march") == 100
+
+
+def test_resetting_one_task_leaves_the_other():
+    learner, x, z = two_tasks()
+
+    def run(steps):
+        for t in steps:
+            learner.step(x[:, t], task="march")
+            learner.step(z[:, t], task="april")
+        return [learner._streams[task].states[0][0].clone() for task in ("march", "april")]
+
+    full, first = run(range(4)), learner.reset() and run(range(1))
+    learner.reset()
+    run(range(3))
+    learner.reset(task="march")
+    learner.step(x[:, 0], task="march")
+    learner.step(z[:, 3], task="april")
+    now = [learner._streams[task].states[0][0] for task in ("march", "april")]
+    assert torch.equal(now[0], first[0])
+    assert torch.equal(now[1], full[1])
+    learner.reset([0], task="april")
+    assert (now := learner._streams["april"].states[0][0])[:, 0].abs().max() == 0
+    assert torch.equal(now[:, 1:], full[1][:, 1:])
+    learner.reset(task="march")
+    assert learner.step(x[:2, 0], task="march").shape == (2,)  # any number may begin
+    learner.learn("may", x, ["p", "q"] * 15)
+    assert torch.equal(run([0])[1], learner.reset() and run([0])[1])  # learning begins all again
+
+
+def test_which_streams_to_reset_must_be_clear():
+    learner, x, z = two_tasks()
+    with pytest.raises(ValueError, match=r"^streams: no stream has begun"):
+        learner.reset([0])
+    learner.reset().reset(task="april")  # nothing to do
+    learner.step(x[:, 0], task="march")
+    learner.reset([0])  # there is only one task's
+    with pytest.raises(ValueError, match=r"^streams: no stream of 'april' has begun"):
+        learner.reset([0], task="april")
+    learner.step(z[:, 0], task="april")
+    with pytest.raises(ValueError, match=r"^task: streams of march, april have begun; name"):
+        learner.reset([0])
+    with pytest.raises(ValueError, match=r"^task: 'may' has not been learnt"):
+        learner.reset(task="may")
+    with pytest.raises(TypeError, match=r"^task: it is missing"):
+        learner.step(x[:, 0])
 
 
 def test_tags_and_values_step_by_step():

@@ -203,6 +203,11 @@ class Hook(Piece):
     """Whether its purpose is to protect old tasks."""
     rehearses: ClassVar[bool] = False
     """Whether old tasks are trained on again, so that their own parts (their heads) keep learning."""
+    summarises: ClassVar[bool] = False
+    """Whether its memory sums up each finished task once.
+
+    If a `ContinualLearner` goes on with the task that it learnt last, the phase of such a hook begins with
+    the memory from before that task, and `joined` makes one memory of the earlier and the latest."""
     prefixes: ClassVar[tuple[str, ...]] = ()
     """Prefix of the names of its own parameter vectors and buffers, if it has any."""
 
@@ -221,6 +226,14 @@ class Hook(Piece):
     @abstractmethod
     def begin(self, memory: Vectors, context: PhaseContext) -> Term:
         """The hook's term for a phase; the memory is empty before the first."""
+
+    def joined(self, earlier: Vectors, latest: Vectors, share: float) -> Vectors:
+        """One memory after a further visit of the same task, for hooks that sum up tasks: here the latest.
+
+        Both have begun with the memory from before the task; `share` of its samples are the latest visit's.
+        """
+        del earlier, share
+        return latest
 
     def generated(self, network: Network) -> Generated | None:
         """How large a generated network of its own is, and what generates it; None if it has none."""

@@ -17,6 +17,7 @@ from perdure.benchmarks.sources.own.given import plain
 from perdure.benchmarks.task import Array, Sequences
 from perdure.errors import PerdureError
 from perdure.learner.classes import (
+    Owner,
     check_class,
     decode,
     encode,
@@ -107,7 +108,9 @@ def _by_step(answers: Array, inputs: Inputs) -> Any:
     return [answer[:length] for answer, length in zip(answers, inputs.lengths.tolist(), strict=True)]
 
 
-def read_answers(y: Any, inputs: Inputs, kind: str, known: Format | None, whose: str) -> tuple[Format, Array]:
+def read_answers(
+    y: Any, inputs: Inputs, kind: str, known: Format | None, whose: Owner
+) -> tuple[Format, Array]:
     """The format of a task's answers, and y as its target stores it; `known` is kept if it is given."""
     given = _listed(y, inputs)
     kind = known.kind if known is not None else kind
@@ -192,7 +195,7 @@ def _kind(given: Any, inputs: Inputs) -> str:
     return "bits" if dimensions == 3 else "value" if real else "tags"
 
 
-def _classes_of(values: Sequence[Any], known: Format | None, whose: str) -> tuple[Any, ...]:
+def _classes_of(values: Sequence[Any], known: Format | None, whose: Owner) -> tuple[Any, ...]:
     """The classes of a task: those it has, or those that occur."""
     if known is not None:
         return known.classes
@@ -214,7 +217,7 @@ def _hashable(values: Sequence[Any]) -> Sequence[Any]:
     return values
 
 
-def _labels(given: Any, inputs: Inputs, known: Format | None, whose: str) -> tuple[Format, Array]:
+def _labels(given: Any, inputs: Inputs, known: Format | None, whose: Owner) -> tuple[Format, Array]:
     """One class per sequence."""
     if isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] == 1:
         given = given[:, 0]
@@ -225,7 +228,7 @@ def _labels(given: Any, inputs: Inputs, known: Format | None, whose: str) -> tup
     return Format("label", len(classes), classes), encode(values, classes, whose)
 
 
-def _tags(given: Any, inputs: Inputs, known: Format | None, whose: str) -> tuple[Format, Array]:
+def _tags(given: Any, inputs: Inputs, known: Format | None, whose: Owner) -> tuple[Format, Array]:
     """One class per step; beyond the end nothing is read."""
     rows: list[list[Any]] = []
     for number, (tags, length) in enumerate(zip(given, inputs.lengths.tolist(), strict=True)):
@@ -258,7 +261,7 @@ def _numbers(given: Any, dimensions: Sequence[int], shape: str) -> Array:
     return array
 
 
-def _bits(given: Any, inputs: Inputs, known: Format | None, whose: str) -> tuple[Format, Array]:
+def _bits(given: Any, inputs: Inputs, known: Format | None, whose: Owner) -> tuple[Format, Array]:
     """Zeros and ones at the last steps (-1: ignored)."""
     array = _numbers(given, (3,), "[N, P, outputs]")
     if not np.isin(array, (-1, 0, 1)).all():
@@ -273,7 +276,7 @@ def _bits(given: Any, inputs: Inputs, known: Format | None, whose: str) -> tuple
     return form, array.astype(np.int8)
 
 
-def _values(given: Any, inputs: Inputs, known: Format | None, whose: str) -> tuple[Format, Array]:
+def _values(given: Any, inputs: Inputs, known: Format | None, whose: Owner) -> tuple[Format, Array]:
     """Numbers at the last step, standardised as the task's first ones were (NaN: ignored)."""
     array = _numbers(given, (1, 2), "[N] or [N, outputs]").astype(np.float64)
     if np.isinf(array).any():

@@ -7,6 +7,7 @@ import decimal
 import math
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -62,17 +63,34 @@ def sorted_classes(values: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(sorted(distinct, key=lambda value: (type(value).__name__, repr(value))))
 
 
-def encode(values: Sequence[Any], classes: Sequence[Any], whose: str) -> Array:
+@dataclass(frozen=True)
+class Owner:
+    """Whose answers are read, and what to do with classes that it does not have."""
+
+    name: str
+    classes: str = ""
+    """Whose classes they are, if not its own."""
+    advice: str = "a head cannot grow, so learn new classes as a new task"
+
+    def __str__(self) -> str:
+        """As errors name it."""
+        return self.name
+
+    def lacks(self, value: Any, classes: Sequence[Any]) -> str:
+        """The sentence for a class that it does not have."""
+        known = ", ".join(repr(each) for each in classes[:10]) + (", ..." if len(classes) > 10 else "")
+        subject = f"the class {value!r} of {self} is not one of {self.classes}"
+        if not self.classes:
+            subject = f"the class {value!r} is not one of {self}"
+        return f"{subject} ({known}); {self.advice}."
+
+
+def encode(values: Sequence[Any], classes: Sequence[Any], whose: Owner) -> Array:
     """The outputs [N] that stand for classes; a class that is not there is refused."""
     number = {each: output for output, each in enumerate(classes)}
     for value in dict.fromkeys(values):
         if value not in number:
-            known = ", ".join(repr(each) for each in classes[:10]) + (", ..." if len(classes) > 10 else "")
-            raise wrong(
-                "y",
-                f"the class {value!r} is not one of {whose} ({known}); a head cannot grow, so learn new "
-                f"classes as a new task.",
-            )
+            raise wrong("y", whose.lacks(value, classes))
     return np.array([number[value] for value in values], dtype=np.int64)
 
 

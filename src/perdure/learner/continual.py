@@ -9,19 +9,22 @@ from typing import Any, Self
 
 import numpy as np
 
+from perdure.errors import PerdureError
 from perdure.learner.answers import read_answers
+from perdure.learner.checkpoints import CheckpointFile, checkpoint_path, lesson_digest
+from perdure.learner.classes import Owner
 from perdure.learner.display import html
-from perdure.learner.faults import naming, wrong, wrong_type
+from perdure.learner.faults import for_python, naming, part_of, writing, wrong, wrong_type
 from perdure.learner.forms import read_given, read_questions
 from perdure.learner.inference import Criterion, curve, infer, owners_of, something_learnt
 from perdure.learner.knowledge import Given, Knowledge, Rules, nothing_learnt, prepare
 from perdure.learner.lessons import Teaching, teach
-from perdure.learner.observing import Watching, as_samples, check_stream, observe_all
+from perdure.learner.observing import STREAM, Watching, as_samples, check_stream, observe_all
 from perdure.learner.prediction import check_lengths, known_task, logits_of, mixed, network_of
 from perdure.learner.saving import read_learner, write_learner
 from perdure.learner.sequences import Inputs
 from perdure.learner.settings import PARAMETERS, configured, written
-from perdure.learner.streams import Streams, read_step
+from perdure.learner.streams import Streams, begun, read_step
 from perdure.learning.evaluate import evaluate
 
 Options = Mapping[str, Any] | None
@@ -74,7 +77,7 @@ class ContinualLearner:
         self.seed, self.verbose, self.callbacks = seed, verbose, callbacks
         self._config = configured(self.get_params())
         self._knowledge: Knowledge | None = None
-        self._streams: Streams | None = None
+        self._streams: dict[str, Streams] = {}
         self._waiting: Watching | None = None
 
     @property
@@ -113,7 +116,7 @@ class ContinualLearner:
         lesson = prepare(known, task, given, held_out, self._rules)
         before = known or nothing_learnt(self._config, given.inputs.x.shape[2], lesson.scaling)
         self._knowledge = self._teach(before, lesson, checkpoint)
-        self._streams = None
+        self._streams = {}
         return self
 
     @property
@@ -125,16 +128,20 @@ class ContinualLearner:
         """Carry out a lesson, with a progress bar unless silent."""
         from perdure.learner.telling import Teller
 
+        path = checkpoint_path(checkpoint)
+        digest = "" if path is None else lesson_digest(self._config, before, lesson)
+        store = CheckpointFile(path, digest).open()
         with Teller(self.verbose, self.callbacks, self._config, before, lesson) as teller:
-            path = None if checkpoint is None else Path(checkpoint)
-            after = teach(self._config, before, lesson, Teaching(teller.show, teller.stopped, path))
+            with for_python():
+                after = teach(self._config, before, lesson, Teaching(teller.show, teller.stopped, store))
             teller.done(after)
+        store.remove()
         return after
 
     def _held_out(self, validation: Any, given: Given) -> Given:
         if not isinstance(validation, tuple) or len(validation) != 2:
             raise wrong_type("validation", "give a pair (x, y) of sequences to validate on.")
-        with naming("validation"):
+        with part_of("validation"), naming("x"):
             return read_given(*validation, None, given.inputs.x.shape[2], given.features)
 
     def predict(self, x: Any, *, task: str | None = None, lengths: Any = None) -> Any:
@@ -194,7 +201,7 @@ class ContinualLearner:
         given = read_given(x, y, lengths, knowledge.inputs, knowledge.features)
         check_lengths(knowledge, task, given.inputs)
         form = knowledge.formats[task]
-        _, coded = read_answers(given.y, given.inputs, form.kind, form, f"task '{task}'")
+        _, coded = read_answers(given.y, given.inputs, form.kind, form, Owner(f"task '{task}'"))
         if not form.target.asked(coded).any():
             raise wrong("y", "every target is to be ignored; give at least one to score.")
         network, weights = network_of(self._config, knowledge, task)
@@ -228,7 +235,7 @@ class ContinualLearner:
         task = known_task(self._knowledge, task)
         assert self._knowledge is not None
         self._knowledge = forgotten(self._config, self._knowledge, task)
-        self._streams = None
+        self._streams = {}
         return self
 
     def infer_task(
@@ -250,28 +257,29 @@ class ContinualLearner:
         return curve(self._config, self._knowledge, x, steps, by)
 
     def step(self, x: Any, *, task: str | None = None) -> Any:
-        """The answers of streams after one more step x [N, F] of each (or [F] of one); states are kept.
+        """The answers of a task's streams after one more step x [N, F] of each (or [F] of one).
 
-        Equal to predicting the sequences seen so far. `reset` begins again, and so does learning.
+        What `predict(so_far, task=task)` answers at the last step: states are kept, for each task its own,
+        until `reset`, `learn` or `forget` begins all streams again. With one task it need not be named.
         """
         if task is None and len(self.tasks) == 1:
             (task,) = self.tasks
         task = known_task(self._knowledge, task)
         assert self._knowledge is not None
-        streams = self._streams if self._streams is not None and self._streams.task == task else None
+        streams = self._streams.get(task)
         rows = read_step(x, self._knowledge.inputs, None if streams is None else streams.count)
         if streams is None:
-            streams = self._streams = Streams(self._config, self._knowledge, task, len(rows))
+            streams = self._streams[task] = Streams(self._config, self._knowledge, task, len(rows))
         return streams.answers(streams.step(rows))
 
-    def reset(self, streams: Any = None) -> Self:
-        """Put streams, by number, or all of them, back to their start."""
+    def reset(self, streams: Any = None, *, task: str | None = None) -> Self:
+        """Put streams back to their start: some of a task's, by number, all of a task's, or all there are."""
+        if task is not None:
+            task = known_task(self._knowledge, task)
         if streams is None:
-            self._streams = None
-        elif self._streams is None:
-            raise wrong("streams", "no stream has begun; call step first.")
+            self._streams = {name: each for name, each in self._streams.items() if task not in (None, name)}
         else:
-            self._streams.reset(streams)
+            begun(self._streams, task).reset(streams)
         return self
 
     def observe(self, x: Any, y: Any, *, lengths: Any = None, every: int = 200, drift: bool = True) -> Self:
@@ -290,7 +298,7 @@ class ContinualLearner:
         check_stream(given.y, len(given.inputs), self.target)
         if known is not None:
             form = next(iter(known.formats.values()))
-            read_answers(given.y, given.inputs, form.kind, form, "the stream")
+            read_answers(given.y, given.inputs, form.kind, form, STREAM)
         samples = as_samples(given.inputs.x, given.inputs.lengths, given.y)
         try:
             self._waiting = observe_all(self, self._waiting or Watching(), samples, every, drift)
@@ -323,15 +331,20 @@ class ContinualLearner:
         path = _folder(folder)
         if self._knowledge is None and self._waiting is not None:
             raise wrong("folder", "the stream's first samples have not been learnt yet; save after that.")
-        write_learner(path, written(self.get_params()), self._config, self._knowledge)
+        with writing("folder", path):
+            write_learner(path, written(self.get_params()), self._config, self._knowledge)
         return path
 
     @classmethod
     def load(cls, folder: Path | str) -> Self:
         """The learner that was saved in a folder; it goes on as if it had never been saved."""
-        parameters, config, knowledge = read_learner(_folder(folder))
-        with naming("folder"):
+        path = _folder(folder)
+        parameters, config, knowledge = read_learner(path)
+        try:
             learner = cls(**parameters)
+        except PerdureError as error:
+            said = f"'{path / 'learner.json'}' has a wrong parameter ({str(error).rstrip('.')})."
+            raise wrong("folder", said) from None
         learner._config, learner._knowledge = config, knowledge
         learner._waiting = None if knowledge is None else knowledge.watching
         return learner

@@ -13,7 +13,7 @@ import torch
 from perdure.config import Config
 from perdure.files import write
 from perdure.learner.classes import to_json
-from perdure.learner.faults import wrong
+from perdure.learner.faults import writing, wrong
 from perdure.learner.knowledge import Knowledge
 from perdure.learner.plain import PlainNetwork, plain_network
 
@@ -33,7 +33,9 @@ def export(config: Config, knowledge: Knowledge, task: str, path: Path) -> Path:
         "classes": json.dumps([to_json(each) for each in form.classes]),
         "features": json.dumps(knowledge.features),
     }
-    write(path, _onnx(module, knowledge.inputs, notes) if path.suffix == ".onnx" else _script(module, notes))
+    content = _onnx(module, knowledge.inputs, notes) if path.suffix == ".onnx" else _script(module, notes)
+    with writing("path", path):
+        write(path, content)
     return path
 
 

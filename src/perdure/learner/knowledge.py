@@ -13,11 +13,13 @@ from perdure.benchmarks.task import Array
 from perdure.config import Config
 from perdure.experiment import learner_of
 from perdure.learner.answers import Format, read_answers, sequences
-from perdure.learner.faults import naming, wrong
+from perdure.learner.classes import Owner
+from perdure.learner.faults import naming, part_of, wrong
 from perdure.learner.looks import Look
 from perdure.learner.observing import Watching
+from perdure.learner.rows import Row
 from perdure.learner.sequences import Inputs
-from perdure.learning.learner import LearnerState, init
+from perdure.learning.learner import Learner, LearnerState, init
 from perdure.learning.splits import Splits
 from perdure.networks.batch import Data
 
@@ -68,6 +70,8 @@ class Knowledge:
     """Results of `score`, each with the number of visits before it."""
     kept: Mapping[int, tuple[Data, Data]] = field(default_factory=dict)
     """Training and validation data of each task, for methods that learn all tasks together."""
+    row: Row | None = None
+    """The visits in a row of the task learnt last; None if they are unknown."""
     watching: Watching | None = None
     """The stream that is being observed, if any."""
     forgotten: frozenset[str] = frozenset()
@@ -85,6 +89,11 @@ class Knowledge:
     def times(self, task: str) -> int:
         """How often a task has been learnt."""
         return sum(visit.task == task for visit in self.visits)
+
+    def row_of(self, learner: Learner, task: str) -> Row:
+        """The row of visits that a lesson of a task continues, or begins."""
+        last = self.visits[-1].task if self.visits else None
+        return self.row if self.row and last == task else Row.beginning(learner, self.state)
 
     def splits(self, lesson: Lesson) -> list[Splits]:
         """All tasks as the engine takes them: the lesson's with data, others with what is kept."""
@@ -154,10 +163,7 @@ def prepare(
     knowledge: Knowledge | None, task: str, given: Given, held_out: Given | None, rules: Rules
 ) -> Lesson:
     """A lesson from data, checked against all that is known; raises without changing anything."""
-    known = knowledge.formats.get(task) if knowledge else None
-    if known is None and rules.single and knowledge and knowledge.formats:
-        known = next(iter(knowledge.formats.values()))  # one head: its outputs mean the same in all tasks
-    whose = f"task '{task}'"
+    known, whose = _known_format(knowledge, task, rules)
     if given.inputs.coarse:
         raise wrong(
             "x",
@@ -183,13 +189,27 @@ def prepare(
             for split in ("train", "val")
         ]
     else:
-        _, other = read_answers(held_out.y, held_out.inputs, kind, form, whose)
+        with part_of("validation"):
+            _, other = read_answers(held_out.y, held_out.inputs, kind, form, whose)
         pairs = [(given.inputs, y), (held_out.inputs, other)]
     if form.target.everywhere and not (pairs[0][1] >= 0).any():
         raise wrong("y", f"{whose} has no known tag in its training sequences.")
     scaling = knowledge.scaling if knowledge else fit_scaling(pairs[0][0]) if rules.standardise else None
     train, val = (Data(sequences(form, inputs, answers, scaling)) for inputs, answers in pairs)
     return Lesson(task, form, train, val, scaling, given.features, Look.of(given.inputs))
+
+
+def _known_format(knowledge: Knowledge | None, task: str, rules: Rules) -> tuple[Format | None, Owner]:
+    """The format that a task's answers must have, if any, and whose it is."""
+    formats = knowledge.formats if knowledge else {}
+    if not rules.single or not formats:
+        return formats.get(task), Owner(f"task '{task}'")
+    first, form = next(iter(formats.items()))  # one head: its outputs mean the same in all tasks
+    return form, Owner(
+        f"task '{task}'",
+        f"the single head's, which are those of task '{first}'",
+        "a learner with network={'heads': 'multi'} takes new classes with every new task",
+    )
 
 
 def _rows(form: Format, y: Array, index: Array, inputs: Inputs) -> Array:
@@ -199,7 +219,7 @@ def _rows(form: Format, y: Array, index: Array, inputs: Inputs) -> Array:
 
 
 def learnt(
-    knowledge: Knowledge, lesson: Lesson, state: LearnerState, visit: Visit, *, together: bool
+    knowledge: Knowledge, lesson: Lesson, state: LearnerState, visit: Visit, row: Row, *, together: bool
 ) -> Knowledge:
     """The knowledge after a lesson."""
     formats = {**knowledge.formats, lesson.name: lesson.form}
@@ -214,6 +234,7 @@ def learnt(
         looks={**knowledge.looks, lesson.name: lesson.look},
         features=knowledge.features or lesson.features,
         visits=(*knowledge.visits, visit),
+        row=row,
         kept=kept,
         forgotten=knowledge.forgotten - {lesson.name},
     )

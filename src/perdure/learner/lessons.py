@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import torch
 
 from perdure.config import Config
+from perdure.errors import Interrupted
 from perdure.experiment import learner_of, threads
-from perdure.files import Damaged, read_tensors, set_aside, write_tensors
+from perdure.learner.checkpoints import CheckpointFile
 from perdure.learner.knowledge import Knowledge, Lesson, Visit, learnt
+from perdure.learner.signals import Signals
 from perdure.learning.engine import PhaseLoop, Progress, Results, RunOptions, begin_phase
 from perdure.learning.evaluate import evaluate
 from perdure.learning.learner import init
-from perdure.learning.phase import Facts
-from perdure.networks.layout import Vectors
 from perdure.randomness import generator
 from perdure.weights.source import GeneratorFactory
 
@@ -28,36 +27,33 @@ class Teaching:
 
     watch: Callable[[Progress], None] = lambda _: None
     stop: Callable[[], bool] = lambda: False
-    checkpoint: Path | None = None
-    """A file to which unfinished learning is saved, and from which it is resumed."""
+    store: CheckpointFile = field(default_factory=lambda: CheckpointFile(None, ""))
+    """To which unfinished learning is saved, and from which it is resumed."""
     save_every: float = 20.0
-    warnings: list[str] = field(default_factory=list)
 
 
 def teach(config: Config, knowledge: Knowledge, lesson: Lesson, teaching: Teaching) -> Knowledge:
-    """The knowledge after the lesson; the one before it stays as it is."""
+    """The knowledge after the lesson; the one before it stays as it is, and so does a checkpoint."""
     learner = learner_of(config, knowledge.inputs)
     splits = knowledge.splits(lesson)
     number = [each.name for each in splits].index(lesson.name)
     visits = knowledge.times(lesson.name)
     together = learner.together
     tasks = list(range(len(splits))) if together else [number]
-    state = init(learner) if together else knowledge.state
+    row, count = knowledge.row_of(learner, lesson.name), len(lesson.train)
+    state = init(learner) if together else row.before(knowledge.state)
     generators = _generators(config, visits, together)
-    store = CheckpointFile(teaching.checkpoint, _digest(config, knowledge, lesson), teaching.warnings)
-    options = RunOptions(watch=teaching.watch, stop=teaching.stop, save_every=teaching.save_every)
+    store = teaching.store
     with threads(1):
         phase = begin_phase(learner, state, tasks, splits, config.training, generators)
-        spent = store.resume(phase.restore)
-        loop = PhaseLoop(phase, number, len(splits), Results(), store, options, spent)
-        seconds = loop.train()
-        after = phase.finish()
+        loop = PhaseLoop(phase, number, len(splits), Results(), store, RunOptions())
+        loop.spent = store.resume(phase.restore)
+        seconds = _train(loop, lesson.name, teaching)
+        after = row.joined(learner, knowledge.state, phase.finish(), count)
         network, weights = after.weights(learner, number)
         score = evaluate(network, weights, lesson.val, number)
     visit = Visit(lesson.name, phase.iteration, score.accuracy, phase.curve, seconds)
-    done = learnt(knowledge, lesson, after, visit, together=together)
-    store.remove()
-    return done
+    return learnt(knowledge, lesson, after, visit, row.after(count), together=together)
 
 
 def _generators(config: Config, visits: int, together: bool) -> GeneratorFactory:
@@ -70,58 +66,37 @@ def _generators(config: Config, visits: int, together: bool) -> GeneratorFactory
     return generators
 
 
-class CheckpointFile:
-    """The store of an unfinished lesson: one file, or nothing."""
-
-    def __init__(self, path: Path | None, lesson: str, warnings: list[str]) -> None:
-        """Nothing is read or written yet."""
-        self.path, self.lesson, self.warnings = path, lesson, warnings
-
-    def load(self) -> tuple[Vectors, Facts] | None:
-        """The checkpoint of this very lesson, or None; a damaged one is set aside."""
-        if self.path is None or not self.path.exists():
-            return None
+def _train(loop: PhaseLoop, task: str, teaching: Teaching) -> float:
+    """Train to the end, and return the seconds; whatever stops it leaves a checkpoint, if one is wanted."""
+    path = teaching.store.path
+    goes_on = f"; called again with the same data, it goes on from '{path}'."
+    as_before = ", and the learner is as it was before; name a checkpoint to go on where it stops."
+    left = goes_on if path is not None else as_before
+    with Signals(noted=path is not None) as signals:
+        loop.options = RunOptions(
+            watch=_saving_first(loop, teaching.watch),
+            stop=lambda: teaching.stop() or signals.received is not None,
+            save_every=math.inf if path is None else teaching.save_every,
+        )
         try:
-            tensors, facts = read_tensors(self.path)
-        except Damaged as error:
-            aside = set_aside(self.path)
-            self.warnings.append(f"'{self.path}' is damaged ({error}); it was set aside as '{aside.name}'.")
-            return None
-        return (tensors, facts) if facts["lesson"] == self.lesson else None
-
-    def save(self, tensors: Vectors, facts: Facts) -> None:
-        """Replace the checkpoint."""
-        if self.path is not None:
-            own = {name: vector for name, vector in tensors.items() if name.startswith("phase|")}
-            write_tensors(self.path, own, {"phase": facts["phase"], "lesson": self.lesson})
-
-    def keep(self, phase: int, tensors: Vectors) -> None:
-        """Nothing is kept but the result."""
-
-    def resume(self, restore: Callable[[Vectors, Facts], None]) -> float:
-        """Go on from the checkpoint, if there is one; returns the seconds spent before."""
-        found = self.load()
-        if found is None:
-            return 0.0
-        tensors, facts = found
-        restore({name.removeprefix("phase|"): vector for name, vector in tensors.items()}, facts["phase"])
-        return float(facts["phase"]["seconds"])
-
-    def remove(self) -> None:
-        """Delete the checkpoint of a finished lesson."""
-        if self.path is not None:
-            self.path.unlink(missing_ok=True)
+            seconds = loop.train()
+        except Interrupted:
+            signals.deliver(f"Learning '{task}' was interrupted{left}")
+            raise Interrupted(f"Learning '{task}' was stopped by a callback{left}") from None
+        if path is not None:
+            loop.save()  # what a method computes at the end of a lesson may take long
+    signals.deliver(f"Learning '{task}' was interrupted{left}")
+    return seconds
 
 
-def _digest(config: Config, knowledge: Knowledge, lesson: Lesson) -> str:
-    """Identifies a lesson: settings, what was known, and the data."""
-    digest = hashlib.sha256(f"{config.hash} {lesson.name} {lesson.form} {len(knowledge.visits)}".encode())
-    for vector in [
-        *knowledge.state.parameters.values(),
-        lesson.train.x,
-        lesson.train.y,
-        lesson.val.x,
-        lesson.val.y,
-    ]:
-        digest.update(vector.contiguous().cpu().numpy().tobytes())
-    return digest.hexdigest()
+def _saving_first(loop: PhaseLoop, watch: Callable[[Progress], None]) -> Callable[[Progress], None]:
+    """The same, but if it raises an error, a checkpoint is saved before that is passed on."""
+
+    def watched(progress: Progress) -> None:
+        try:
+            watch(progress)
+        except BaseException:
+            loop.save()
+            raise
+
+    return watched

@@ -13,12 +13,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from perdure.benchmarks.task import Array
-from perdure.learner.classes import from_json, plain_class, to_json
+from perdure.learner.classes import Owner, from_json, plain_class, to_json
 from perdure.learner.drift import Drift
 from perdure.learner.faults import wrong
 
 FEWEST = 10
 """Samples that must wait before they are learnt."""
+STREAM = Owner(
+    "the stream", advice="its first samples must have all classes, so begin a new stream with a new learner"
+)
+"""Whose classes are those of an observed stream."""
 WINDOW = 100
 """Samples over which the recent accuracy is taken."""
 

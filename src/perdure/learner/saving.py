@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import replace
+from fnmatch import fnmatch
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,10 +23,12 @@ from perdure.errors import PerdureError
 from perdure.experiment import learner_of
 from perdure.files import Damaged, read_json, read_tensors, write_json, write_tensors
 from perdure.learner.answers import Format
-from perdure.learner.faults import ArgumentError, wrong
-from perdure.learner.knowledge import Knowledge, Visit
+from perdure.learner.faults import ArgumentError, in_python, wrong
+from perdure.learner.knowledge import Knowledge, Scaling, Visit
 from perdure.learner.looks import Look
 from perdure.learner.observing import Watching
+from perdure.learner.rows import Row
+from perdure.learner.settings import PARAMETERS
 from perdure.learning.engine import pack, unpack
 from perdure.networks.batch import Data
 from perdure.networks.layout import Vectors
@@ -32,6 +36,8 @@ from perdure.networks.layout import Vectors
 FORMAT = "perdure learner"
 VERSION = 1
 """Version of the folder's format."""
+BESIDE = ("kept/", "waiting/", "before/")
+"""What the names of tensors begin with that are not of the state."""
 PARTS = ("x", "y", "lengths")
 """What is kept of a task's data, by methods that learn all tasks together."""
 
@@ -54,17 +60,11 @@ def write_learner(
     }
     tensors: Vectors = {}
     if knowledge is not None:
-        tensors = pack(knowledge.state) | _kept(knowledge)
+        tensors = pack(knowledge.state) | _kept(knowledge) | _before_row(knowledge)
         for number, (x, _) in enumerate(knowledge.watching.waiting if knowledge.watching else ()):
             tensors[f"waiting/{number}"] = torch.from_numpy(np.ascontiguousarray(x))
         said |= _described(knowledge)
-    digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
-    for name in sorted(tensors):
-        digest.update(
-            name.encode()
-            + tensors[name].detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-        )
-    said["tensors"] = f"state-{digest.hexdigest()[:12]}.safetensors"
+    said["tensors"] = _tensors_name(said, tensors)
     write_tensors(folder / said["tensors"], tensors, {"format": FORMAT})
     write_json(folder / "learner.json", said)
     for old in folder.glob("state-*.safetensors"):
@@ -72,14 +72,28 @@ def write_learner(
             old.unlink()
 
 
+def _tensors_name(said: dict[str, Any], tensors: Vectors) -> str:
+    """The name of the file of tensors: a digest of these and of all that learner.json says beside it."""
+    beside = {key: value for key, value in said.items() if key != "tensors"}
+    digest = hashlib.sha256(json.dumps(beside, sort_keys=True).encode())
+    for name in sorted(tensors):
+        flat = tensors[name].detach().cpu().contiguous().reshape(-1)
+        digest.update(name.encode() + flat.view(torch.uint8).numpy().tobytes())
+    return f"state-{digest.hexdigest()[:12]}.safetensors"
+
+
 def _described(knowledge: Knowledge) -> dict[str, Any]:
-    scaling = None if knowledge.scaling is None else [part.tolist() for part in knowledge.scaling]
+    row, scaling = knowledge.row, None
+    if knowledge.scaling is not None:
+        scaling = [part.tolist() for part in knowledge.scaling]
     return {
         "inputs": knowledge.inputs,
         "scaling": scaling,
         "features": knowledge.features,
         "tasks": {name: form.json() for name, form in knowledge.formats.items()},
+        "order": knowledge.tasks,
         "looks": {name: look.json() for name, look in knowledge.looks.items()},
+        "row": None if row is None else {"samples": row.samples, "hooks": sorted(row.memories)},
         "stream": None if knowledge.watching is None else knowledge.watching.json(),
         "forgotten": sorted(knowledge.forgotten),
         "visits": [vars(visit) for visit in knowledge.visits],
@@ -100,6 +114,12 @@ def _kept(knowledge: Knowledge) -> Vectors:
     return found
 
 
+def _before_row(knowledge: Knowledge) -> Vectors:
+    """What was remembered before the task learnt last, as tensors."""
+    memories = {} if knowledge.row is None else knowledge.row.memories
+    return {f"before/{hook}/{name}": each for hook in memories for name, each in memories[hook].items()}
+
+
 def read_learner(folder: Path) -> tuple[dict[str, Any], Config, Knowledge | None]:
     """The parameters, config and knowledge in a folder; anything wrong with it is named."""
     path = folder / "learner.json"
@@ -114,26 +134,59 @@ def read_learner(folder: Path) -> tuple[dict[str, Any], Config, Knowledge | None
                 "folder",
                 f"'{path}' has version {said.get('version')!r}, but this Perdure reads version {VERSION}.",
             )
+        tensors = _checked_tensors(folder, said)
         config = from_json(said["config"])
-        tensors, _ = read_tensors(folder / said["tensors"])
+        parameters = _parameters(path, said["parameters"])
         knowledge = _knowledge(said, tensors, config) if said["tasks"] else None
-        return dict(said["parameters"]), config, knowledge
+        return parameters, config, knowledge
     except Damaged as error:
         raise wrong("folder", f"'{folder}' is damaged ({error}); load another copy.") from None
     except ArgumentError:
         raise
     except PerdureError as error:
-        raise wrong("folder", f"'{folder}' cannot be used here: {error}") from None
+        raise wrong("folder", f"'{folder}' cannot be used here: {in_python(str(error))}") from None
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise wrong("folder", f"'{path}' is damaged ({error!r}); load another copy.") from None
+
+
+def _checked_tensors(folder: Path, said: dict[str, Any]) -> Vectors:
+    """The tensors; Damaged unless they and learner.json are what was written together."""
+    name = said["tensors"]
+    if not isinstance(name, str) or not fnmatch(name, "state-*.safetensors") or Path(name).name != name:
+        raise Damaged("learner.json names no file of tensors")
+    tensors, _ = read_tensors(folder / name)
+    ordered = list(said["tasks"]) == said.get("order", list(said["tasks"]))  # a digest has no order of keys
+    if name != _tensors_name(said, tensors) or not ordered:
+        raise Damaged("learner.json or the tensors were changed after they had been written")
+    return tensors
+
+
+def _parameters(path: Path, given: Any) -> dict[str, Any]:
+    """The constructor's parameters; wrong ones are named."""
+    if not isinstance(given, dict):
+        raise Damaged("the parameters are not a mapping")
+    for name in given:
+        if name not in PARAMETERS:
+            known = ", ".join(PARAMETERS)
+            raise wrong("folder", f"'{path}' has the parameter '{name}', which there is not, but {known}.")
+    return given
+
+
+def _scaling(given: Any, inputs: int) -> Scaling | None:
+    """Offset and factor of each feature; Damaged unless all are finite."""
+    if given is None:
+        return None
+    parts = [np.array(part, np.float32) for part in given]
+    if [part.shape for part in parts] != [(inputs,)] * 2 or not np.isfinite(parts).all():
+        raise Damaged(f"the scaling is not a finite offset and factor for each of {inputs} features")
+    return parts[0], parts[1]
 
 
 def _knowledge(said: dict[str, Any], tensors: Vectors, config: Config) -> Knowledge:
     formats = {name: Format.from_json(form) for name, form in said["tasks"].items()}
     learner = learner_of(config, said["inputs"])
-    given = said["scaling"]
-    scaling = None if given is None else (np.array(given[0], np.float32), np.array(given[1], np.float32))
-    known = {name: vector for name, vector in tensors.items() if not name.startswith(("kept/", "waiting/"))}
+    scaling = _scaling(said["scaling"], said["inputs"])
+    known = {name: vector for name, vector in tensors.items() if not name.startswith(BESIDE)}
     state = unpack(known, learner, [form.outputs for form in formats.values()])
     wanted = learner.source.active(state.network, state.buffers, [0])
     if not set(wanted) <= set(state.parameters):
@@ -148,10 +201,24 @@ def _knowledge(said: dict[str, Any], tensors: Vectors, config: Config) -> Knowle
         {name: Look.from_json(look) for name, look in said["looks"].items()},
         tuple(Visit(**visit) for visit in said["visits"]),
         tuple((after, scores) for after, scores in said["scores"]),
+        row=_row(said.get("row"), tensors, Row.beginning(learner, state).memories),
         watching=_watching(said["stream"], tensors),
         forgotten=frozenset(said["forgotten"]),
     )
     return _with_kept(blank, tensors)
+
+
+def _row(said: dict[str, Any] | None, tensors: Vectors, hooks: Iterable[str]) -> Row | None:
+    """The visits of the task learnt last; None if what the hooks remembered before them was not saved."""
+    if said is None or set(said["hooks"]) != set(hooks):
+        return None
+    memories: dict[str, Vectors] = {hook: {} for hook in said["hooks"]}
+    for name, tensor in tensors.items():
+        place, _, rest = name.partition("/")
+        hook, _, entry = rest.partition("/")
+        if place == "before":
+            memories[hook][entry] = tensor
+    return Row(memories, int(said["samples"]))
 
 
 def _watching(said: dict[str, Any] | None, tensors: Vectors) -> Watching | None:

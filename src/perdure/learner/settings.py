@@ -11,7 +11,7 @@ import numpy as np
 from perdure.config import Config, build
 from perdure.errors import PerdureError
 from perdure.learner.answers import unknown_kind
-from perdure.learner.faults import wrong, wrong_type
+from perdure.learner.faults import in_python, wrong, wrong_type
 
 PARAMETERS = (
     "method",
@@ -52,7 +52,7 @@ def configured(given: Mapping[str, Any]) -> Config:
         return build("arrays", method, seed=int(seed) if isinstance(seed, np.integer) else seed, **values)
     except PerdureError as error:
         argument, said = _whose(str(error), given["options"] or {})
-        raise wrong(argument, said) from None
+        raise wrong(argument, in_python(said)) from None
 
 
 def _whose(said: str, options: Mapping[str, Any]) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,18 @@ class Streams:
         return answers[:, 0] if answers.ndim > 1 and answers.shape[1] == 1 and not form.offset else answers
 
 
+def begun(streams: Mapping[str, Streams], task: str | None) -> Streams:
+    """The streams of a task, which need not be named if only one has any."""
+    if not streams:
+        raise wrong("streams", "no stream has begun; call step first.")
+    if task is None and len(streams) > 1:
+        raise wrong("task", f"streams of {', '.join(streams)} have begun; name the task of those to reset.")
+    task = next(iter(streams)) if task is None else task
+    if task not in streams:
+        raise wrong("streams", f"no stream of '{task}' has begun; call step first.")
+    return streams[task]
+
+
 def read_step(x: Any, features: int, count: int | None) -> Tensor:
     """One step of each stream: [N, F], or [F] for a single one."""
     try:
@@ -83,9 +96,7 @@ def read_step(x: Any, features: int, count: int | None) -> Tensor:
     if array.ndim != 2 or array.shape[1] != features or not len(array):
         raise wrong("x", f"it has shape {array.shape}, but must be [N, {features}], one step of each stream.")
     if count is not None and len(array) != count:
-        raise wrong(
-            "x", f"there are {count} streams, but these are {len(array)}; call reset() to begin again."
-        )
+        raise wrong("x", f"there are {count} streams, but these are {len(array)}; call reset to begin again.")
     values = array.astype(np.float32)
     if not np.isfinite(values).all():
         raise wrong("x", "it holds NaN or infinite numbers.")

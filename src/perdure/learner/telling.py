@@ -6,8 +6,8 @@ A callback is any object with one or more of these methods:
 - `on_progress(task, iteration, values)`: every few iterations, with losses and validation score by name;
 - `on_end(task, result)`: the lesson is over; its validation score, iterations and seconds by name.
 
-A callback that returns False from `on_progress` stops the lesson, and the learner stays as it was. Loggers
-for TensorBoard and for Weights & Biases are in `perdure.learner.loggers`.
+A callback that returns False from `on_progress` stops the lesson: `learn` raises `Interrupted`, and the
+learner stays as it was. Loggers for TensorBoard and for Weights & Biases are in `perdure.learner.loggers`.
 """
 
 from __future__ import annotations

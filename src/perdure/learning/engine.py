@@ -328,18 +328,19 @@ class PhaseLoop:
             raise Diverged(f"{error} The last checkpoint is intact." if self.stored else str(error)) from None
         now = time.perf_counter()
         if options.stop():
-            self._save(self._seconds())
+            self.save()
             raise Interrupted("Stopped; the same command continues where it stopped.")
         if now - self.saved > options.save_every:
-            self._save(self._seconds())
+            self.save()
             self.saved = time.perf_counter()
         validated = phase.iteration % phase.training.validate_every == 0
         if validated or now - self.shown > SHOW_EVERY:
             options.watch(self.progress(losses, self._seconds()))
             self.shown = now
 
-    def _save(self, seconds: float) -> None:
+    def save(self) -> None:
         """Replace the checkpoint with one within the phase."""
+        seconds = self._seconds()
         self.stored = True
         tensors, facts = self.phase.state()
         before = self.phase.before

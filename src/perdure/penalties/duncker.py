@@ -17,7 +17,7 @@ from torch import Tensor
 
 from perdure.networks.activity import Moments
 from perdure.networks.layout import Vectors
-from perdure.penalties.projection import Projecting, Projectors, shrunk
+from perdure.penalties.projection import Projecting, Projectors, averaged, shrunk
 
 
 class Duncker(Projecting):
@@ -25,6 +25,7 @@ class Duncker(Projecting):
 
     name: ClassVar[str] = "duncker"
     revision: ClassVar[int] = 1
+    summarises: ClassVar[bool] = True
 
     alpha: PositiveFloat = 1e-3
     """Directions with a mean square well below alpha are free; larger: more is free."""
@@ -41,3 +42,7 @@ class Duncker(Projecting):
             "inputs": memory["inputs"] + found.inputs,
             "outputs": memory["outputs"] + found.outputs,
         }
+
+    def joined(self, earlier: Vectors, latest: Vectors, share: float) -> Vectors:
+        """The mean moments of all visits of a task."""
+        return averaged(earlier, latest, share)

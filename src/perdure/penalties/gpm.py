@@ -25,6 +25,7 @@ class GPM(Projecting):
 
     name: ClassVar[str] = "gpm"
     idempotent: ClassVar[bool] = True
+    summarises: ClassVar[bool] = True
 
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.97
     """Fraction of the squared norm of a task's inputs that the basis must contain."""
@@ -40,6 +41,15 @@ class GPM(Projecting):
         moment = found.inputs.double()
         basis = memory["basis"] if memory else moment.new_zeros(len(moment), 0)
         return {"basis": extended(basis, moment, self.threshold)}
+
+    def joined(self, earlier: Vectors, latest: Vectors, share: float) -> Vectors:
+        """The earlier basis, with the directions that the latest one needs beside it."""
+        del share
+        bases = {
+            name: extended(basis, latest[name] @ latest[name].t(), self.threshold)
+            for name, basis in earlier.items()
+        }
+        return {**latest, **bases}
 
 
 def extended(basis: Tensor, moment: Tensor, threshold: float) -> Tensor:

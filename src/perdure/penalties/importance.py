@@ -48,5 +48,15 @@ def remember(
     return result
 
 
+def averaged(earlier: Vectors, latest: Vectors, share: float) -> Vectors:
+    """The importance of a task that was learnt in several visits, as their mean; anchors are the latest."""
+    means = {
+        name: torch.lerp(vector, latest[name], share)
+        for name, vector in earlier.items()
+        if name.startswith("importance.")
+    }
+    return {**latest, **means}
+
+
 def _part(memory: Vectors, prefix: str) -> Vectors:
     return {name.removeprefix(prefix): vector for name, vector in memory.items() if name.startswith(prefix)}

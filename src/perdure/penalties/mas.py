@@ -18,7 +18,7 @@ from perdure.hooks import PhaseContext, PhaseEnd, Step, Term
 from perdure.networks.layout import Vectors
 from perdure.networks.sample_gradients import mean_sample_gradients
 from perdure.options import Composition, Strength
-from perdure.penalties.importance import Anchored, remember
+from perdure.penalties.importance import Anchored, averaged, remember
 from perdure.penalties.penalty import Penalty
 
 
@@ -26,6 +26,7 @@ class MAS(Penalty):
     """Weights to which the norm of the outputs is sensitive are held back."""
 
     name: ClassVar[str] = "mas"
+    summarises: ClassVar[bool] = True
 
     strength: Strength = 1.0
     """lambda of the penalty lambda sum Omega (psi - anchor)^2."""
@@ -42,6 +43,10 @@ class MAS(Penalty):
     def begin(self, memory: Vectors, context: PhaseContext) -> MASTerm:
         """The quadratic term around the anchor."""
         return MASTerm(self, memory, context)
+
+    def joined(self, earlier: Vectors, latest: Vectors, share: float) -> Vectors:
+        """The mean importance of all visits of a task."""
+        return averaged(earlier, latest, share)
 
 
 class MASTerm(Term):

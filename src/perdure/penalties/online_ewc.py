@@ -7,7 +7,7 @@ The factor 1/2 is the original code's; the paper's lambdas refer to it.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field, PositiveInt
 from torch import Tensor
@@ -16,12 +16,14 @@ from perdure.hooks import PhaseContext, PhaseEnd, Step, Term
 from perdure.networks.fisher import fisher
 from perdure.networks.layout import Vectors
 from perdure.options import Composition, Estimator, Strength
-from perdure.penalties.importance import Anchored, remember
+from perdure.penalties.importance import Anchored, averaged, remember
 from perdure.penalties.penalty import Penalty
 
 
 class OnlineEWC(Penalty):
     """Weights that are important by the Fisher information are held back."""
+
+    summarises: ClassVar[bool] = True
 
     strength: Strength = 100.0
     """lambda of the penalty lambda/2 sum F (psi - anchor)^2."""
@@ -47,6 +49,10 @@ class OnlineEWC(Penalty):
     def begin(self, memory: Vectors, context: PhaseContext) -> OnlineEWCTerm:
         """The quadratic term around the anchor."""
         return OnlineEWCTerm(self, memory, context)
+
+    def joined(self, earlier: Vectors, latest: Vectors, share: float) -> Vectors:
+        """The mean importance of all visits of a task."""
+        return averaged(earlier, latest, share)
 
 
 class OnlineEWCTerm(Term):

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from perdure.networks.activity import Moments
 from perdure.networks.layout import Vectors
-from perdure.penalties.projection import Projecting, Projectors, shrunk
+from perdure.penalties.projection import Projecting, Projectors, averaged, shrunk
 
 
 class OWM(Projecting):
@@ -25,6 +25,7 @@ class OWM(Projecting):
 
     name: ClassVar[str] = "owm"
     revision: ClassVar[int] = 1
+    summarises: ClassVar[bool] = True
 
     alpha: PositiveFloat = 1e-3
     """Inputs with a mean square well below alpha are free; larger: more is free."""
@@ -36,3 +37,7 @@ class OWM(Projecting):
     def remembered(self, memory: Mapping[str, Tensor], found: Moments) -> Vectors:
         """C <- C + E[a a^T]."""
         return {"inputs": memory["inputs"] + found.inputs if memory else found.inputs}
+
+    def joined(self, earlier: Vectors, latest: Vectors, share: float) -> Vectors:
+        """The mean moments of all visits of a task."""
+        return averaged(earlier, latest, share)

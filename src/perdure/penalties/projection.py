@@ -139,6 +139,11 @@ def _by_map(memory: Vectors) -> dict[str, Vectors]:
     return found
 
 
+def averaged(earlier: Vectors, latest: Vectors, share: float) -> Vectors:
+    """Moments that are sums over tasks, with the mean over its visits for the task learnt last."""
+    return {**latest, **{name: torch.lerp(value, latest[name], share) for name, value in earlier.items()}}
+
+
 def shrunk(moment: Tensor, alpha: float) -> Tensor:
     """Alpha (C + alpha I)^-1 = V diag(alpha / (alpha + lambda)) V^T of a second moment C."""
     eye = torch.eye(len(moment), dtype=torch.float64, device=moment.device)
