@@ -152,10 +152,19 @@ def test_learning_that_diverges_is_told_to_somebody_in_python():
     ("given", "match"),
     [
         ({"training": {"optimiser": "Rprop", "weight_decay": 0.1}}, r"training={'weight_decay': 0}"),
-        ({"network": {"hidden": 6, "heads": "growing"}}, r"network={'heads': 'multi'}"),
+        ({"network": {"hidden": 6, "heads": "growing"}}, r"use {'heads': 'multi'}"),
     ],
 )
 def test_settings_that_do_not_go_together_are_told_in_python(given, match):
     with pytest.raises(PerdureError, match=match) as caught:
         made_learner(**{"training": LITTLE, **given}).learn("a", *made(0)).learn("b", *made(1))
     in_python(caught.value)
+
+
+@pytest.mark.parametrize(
+    "given", [{"network": {"heads": "growing"}}, {"options": {"benchmark.scenario": "class"}}]
+)
+def test_a_growing_head_is_refused_before_anything_is_learnt(given):
+    """Its classes would be counted from 0 in every task."""
+    with pytest.raises(PerdureError, match=r"network: a learner has no growing head; use .*'multi'"):
+        perdure.ContinualLearner(method="er", **given)

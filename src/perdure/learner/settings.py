@@ -49,10 +49,17 @@ def configured(given: Mapping[str, Any]) -> Config:
         values |= {f"{prefix}{name}": value for name, value in options.items()}
     seed = given["seed"]
     try:
-        return build("arrays", method, seed=int(seed) if isinstance(seed, np.integer) else seed, **values)
+        config = build("arrays", method, seed=int(seed) if isinstance(seed, np.integer) else seed, **values)
     except PerdureError as error:
         argument, said = _whose(str(error), given["options"] or {})
         raise wrong(argument, in_python(said)) from None
+    if config.network.heads == "growing":  # a learner counts the classes of each task from 0
+        raise wrong(
+            "network",
+            "a learner has no growing head; use {'heads': 'multi'}, where the task is given or inferred, or "
+            "{'heads': 'single'}, if all tasks have the same classes.",
+        )
+    return config
 
 
 def _whose(said: str, options: Mapping[str, Any]) -> tuple[str, str]:
