@@ -352,3 +352,40 @@ def test_a_limit_includes_stopping_and_the_page(hours, free, monkeypatch):
     monkeypatch.setattr("perdure.search.clock.time.monotonic", lambda: 1100.0)
     clock = Clock(hours, earlier=20.0, begun=1000.0)
     assert clock.left == (math.inf if hours is None else pytest.approx(3600 * hours - 120.0 - free))
+
+
+def test_a_smaller_budget_takes_nothing_from_searches(tmp_path):
+    """Two trials are there for all methods, eight for one: what is asked for is one, what is compared two."""
+    rounds(tmp_path, pretended(), Budget(trials=2, seeds=2)).run()
+    (si,) = designs(["si"])
+    wide = Study(si, tmp_path, Crew(pretended(), place(tmp_path, si.id)), Budget(trials=8, seeds=3)).run()
+    engine, said = pretended(), []
+    one = rounds(tmp_path, engine, Budget(trials=1, seeds=1))
+    one.say = said.append
+    found = one.run()
+    assert engine.orders == []
+    assert {len(search.trials) for search in found.values()} == {2} == {one.comparison.trials}
+    assert len(said) == 1
+    assert "2 trials and 2 reporting seeds" in said[0]
+    stored = find_search(tmp_path, si.id)
+    assert len(stored.trials) == 8
+    assert stored.values == wide.values
+    assert stored.complete
+
+
+def test_time_that_was_up_before_leaves_all_trials(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("perdure.search.clock.time.monotonic", lambda: now[0])
+
+    def slow(order):
+        now[0] += 20.0
+        return level(order)
+
+    counts = []
+    for _ in range(2):
+        engine = pretended(validation=slow, seconds=lambda order: 20.0, width=1)
+        one = rounds(tmp_path, engine, Budget(trials=8, hours=0.2, seeds=2))
+        one.clock.earlier = one.comparison.seconds
+        one.run()
+        counts.append(one.comparison.trials)
+    assert counts[0] == counts[1] > 1

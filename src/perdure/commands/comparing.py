@@ -189,6 +189,7 @@ def _carry_out(
                 budget,
                 engine.workers,
                 clock,
+                lambda text: print(text, file=sys.stderr),
             ).run()
     except Interrupted as stop:
         stop.code = signals.code

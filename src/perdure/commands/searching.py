@@ -219,7 +219,7 @@ def searched(design: Design, runs: Path, engine: Engine, options: Any, budget: B
 
     with SearchBoard(design, budget.trials) as board:
         crew = Crew(engine, place(runs, design.id), options, board.moved)
-        return Study(design, runs, crew, budget, board.changed).run()
+        return Study(design, runs, crew, budget, board.changed, board.say).run()
 
 
 def _print(search: Search, runs: Path, *, as_json: bool) -> None:

@@ -2,20 +2,22 @@
 
 A round adds the same trials to the search of every method. How many, and whether there is another round,
 follows from the times of those before, less what the reporting seeds of all methods will need. So the number
-of trials is the same for all whenever the time is up, however slow a method is.
+of trials is the same for all whenever the time is up, however slow a method is. Of a search that has more
+trials than the others, only the first ones count here; the search itself keeps them all.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 
 from perdure.compare.question import Comparison
-from perdure.errors import Interrupted, PerdureError, Refused
+from perdure.errors import Interrupted, PerdureError, Refused, counted
 from perdure.search.clock import CAUTION, Clock, needed
+from perdure.search.keeping import reported
 from perdure.search.state import TRIALS, Design, Search, load
 from perdure.search.study import Budget
 from perdure.storage.store import RunFolder
@@ -38,10 +40,15 @@ class Rounds:
     budget: Budget
     workers: int
     clock: Clock = field(default_factory=lambda: Clock(None))
+    say: Callable[[str], None] = lambda text: None
+    """Given remarks for the user."""
+    there: int = 0
+    """Trials that all searches have before the first round."""
 
     def run(self) -> dict[str, Search]:
         """The finished searches by method, each with the same number of trials and all reporting seeds."""
         comparison = self.comparison
+        self._stretch()
         comparison.seeds, comparison.hours = self.budget.seeds, self.budget.hours
         try:
             self._tune()
@@ -55,6 +62,17 @@ class Rounds:
             hint = "" if self.clock.hours is None else "; more --hours, or fewer --methods, may help"
             raise PerdureError(f"No method has a result ({reasons}){hint}.")
         return found
+
+    def _stretch(self) -> None:
+        """Raise the budget to what every method has already, so that a smaller one takes nothing away."""
+        stored = [load(self.runs, design) for design in self._taking_part()]
+        self.there = min(map(_ended, stored), default=0)
+        asked, seeds = self.budget.trials, min(map(reported, stored), default=0)
+        if self.there > asked or seeds > self.budget.seeds:
+            trials, seeds = max(self.there, asked), max(seeds, self.budget.seeds)
+            self.budget = replace(self.budget, trials=trials, seeds=seeds)
+            there = f"{counted(trials, 'trial')} and {counted(seeds, 'reporting seed')}"
+            self.say(f"All methods have more than is asked for now, and it counts: {there} of each")
 
     def _taking_part(self) -> list[Design]:
         return [design for design in self.designs if design.method not in self.comparison.left_out]
@@ -87,7 +105,7 @@ class Rounds:
         """How many trials every method should have after the next round."""
         step = max(self.workers, 1)
         if not count:
-            return min(step, self.budget.trials)
+            return max(min(step, self.budget.trials), self.there)
         seconds = sum(_trial_seconds(each) for each in searches.values()) * CAUTION
         room = self.clock.left - self._reserve(searches)
         rounds = math.floor(room / seconds) if seconds > 0 else GROWTH * count
@@ -127,7 +145,7 @@ class Rounds:
             left = left if share is None else left / (share[1] - share[0])
             hours = (load(self.runs, design).seconds + left) / 3600
         try:
-            return self.search(design, Budget(trials, hours, seeds))
+            return self.search(design, Budget(trials, hours, seeds, exact=True))
         except (Interrupted, Refused):
             raise
         except PerdureError as error:

@@ -14,11 +14,10 @@ from perdure.mailbox import News
 from perdure.report.progress import QUIET_SECONDS
 from perdure.report.searches import percent, values_text
 from perdure.search.crew import Job
-from perdure.search.state import Design, Search
+from perdure.search.state import ENDED, Design, Search
 
 SHOWN = 8
 """Number of trials shown, best first."""
-ENDED = ("finished", "stopped", "failed")
 
 
 class SearchBoard:
@@ -40,7 +39,7 @@ class SearchBoard:
         if self.console.is_terminal:
             self.live = Live(self.table(), console=self.console, refresh_per_second=4, transient=True)
             self.live.start()
-        self._say(f"{self.design.benchmark} {self.design.method}: at most {self.trials} trials")
+        self.say(f"{self.design.benchmark} {self.design.method}: at most {self.trials} trials")
         return self
 
     def __exit__(
@@ -55,26 +54,27 @@ class SearchBoard:
         if isinstance(news, Progress):
             self.running[job.label] = news
             if time.monotonic() - self.spoke > QUIET_SECONDS:
-                self._say(f"{job.label}: {_where(news)}")
+                self.say(f"{job.label}: {_where(news)}")
             if self.live is not None:
                 self.live.update(self.table())
 
     def changed(self, search: Search) -> None:
         """Show the new state of the search."""
         self.search = search
+        self.trials = max(self.trials, len(search.trials))
         for trial in search.trials:
             if trial.status in ENDED and self.told.get(trial.number) != trial.status:
                 self.told[trial.number] = trial.status
                 self.running.pop(f"{self.design.method} trial {trial.number}", None)
                 reached = f"validation final {percent(trial.final)}" if trial.final is not None else "failed"
                 why = f": {trial.reason}" if trial.reason else ""
-                self._say(
+                self.say(
                     f"[{len(self.told)}/{self.trials}] {self.design.method} trial {trial.number}: {reached} "
                     f"({trial.seconds:.0f} s){why}  {values_text(trial.values)}"
                 )
         for candidate in search.candidates[self.candidates :]:
             word = "robust" if candidate.robust else "not robust"
-            self._say(
+            self.say(
                 f"{self.design.method} trial {candidate.trial} with reporting seeds: "
                 f"{percent(candidate.final) or candidate.reason}, {word}"
             )
@@ -82,7 +82,8 @@ class SearchBoard:
         if self.live is not None:
             self.live.update(self.table())
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Print a line, unless there is a live table."""
         if self.live is None:
             self.spoke = time.monotonic()
             self.console.print(text, markup=False, soft_wrap=True)

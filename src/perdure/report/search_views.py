@@ -135,7 +135,7 @@ def _why(search: Search) -> list[str]:
         limit = f"at most {search.design.margin:g} points below its tuning score"
         word = f"robust, since it is {limit}" if candidate.robust else f"not robust, since it is not {limit}"
         said.append(f"{which}validation {percent(candidate.final)} % (tuning: {percent(tuned)} %), {word}.")
-    if len(search.candidates) > 1:
+    if len(search.candidates) > 1 and not search.candidates[0].robust:
         said.append("Since the best was not robust, the next were run too, and the best of them was chosen.")
     return said
 
