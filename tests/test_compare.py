@@ -13,13 +13,20 @@ import pytest
 import perdure.compare
 from perdure.analysis.statistics import BETTER, NOT_DECIDED, TOO_CLOSE, WORSE, number, paired_verdict
 from perdure.cli import main
+from perdure.commands.reporting import make_report
 from perdure.compare.answer import answers, entries, front, memory
 from perdure.compare.demands import demands
 from perdure.compare.question import Constraints, all_comparisons, asked, bytes_of, resumed
 from perdure.compare.rounds import Rounds
 from perdure.config import build
 from perdure.errors import PerdureError
-from perdure.report.compared import comparison_json, comparison_lines, comparison_section, conclusion
+from perdure.report.compared import (
+    comparison_json,
+    comparison_lines,
+    comparison_section,
+    conclusion,
+    no_result,
+)
 from perdure.report.numbers import size
 from perdure.search.clock import Clock
 from perdure.search.crew import Crew
@@ -389,3 +396,147 @@ def test_time_that_was_up_before_leaves_all_trials(tmp_path, monkeypatch):
         one.run()
         counts.append(one.comparison.trials)
     assert counts[0] == counts[1] > 1
+
+
+STYLES = {method: "method-0" for method in LEVELS}
+
+
+def told(runs):
+    """The comparisons of a folder as its page shows them."""
+    found, warnings = all_comparisons(runs)
+    assert warnings == []
+    return [(one.complete, comparison_section(one, runs, "c", STYLES, {})) for one in found]
+
+
+def test_later_searches_do_not_change_a_finished_comparison(tmp_path):
+    """A larger search chooses another setting, and one is lost; the answer stays what it was."""
+    one = rounds(tmp_path, pretended(), Budget(trials=2, seeds=2))
+    one.run()
+    before = told(tmp_path)
+    assert len(before[0][1].rows) == 3
+    si, ewc, _ = one.designs
+    chosen = find_search(tmp_path, si.id).values
+    Study(si, tmp_path, Crew(pretended(), place(tmp_path, si.id)), Budget(trials=8, seeds=3)).run()
+    assert find_search(tmp_path, si.id).values != chosen
+    (place(tmp_path, ewc.id) / "search.json").unlink()
+    assert told(tmp_path) == before
+    (stored,), _ = all_comparisons(tmp_path)
+    assert stored.concluded["si"].search.values == chosen
+    assert [each.final.n for each in entries(stored, tmp_path)] == [2, 2, 2]
+
+
+def test_a_comparison_that_is_refused_leaves_the_first_as_it_was(tmp_path):
+    rounds(tmp_path, pretended(), Budget(trials=2, seeds=2)).run()
+    before = told(tmp_path)
+    with pytest.raises(PerdureError, match="No method has a result"):
+        rounds(tmp_path, pretended(), Budget(trials=2, seeds=2), constraints=Constraints(memory=1)).run()
+    found, _ = all_comparisons(tmp_path)
+    (first,) = [each for each in found if each.constraints.memory is None]
+    assert comparison_section(first, tmp_path, "c", STYLES, {}) == before[0][1]
+    (refused,) = [each for each in found if each.constraints.memory == 1]
+    said = no_result(refused, tmp_path)
+    assert "has no result" in said
+    assert "at most 1 are allowed" in said
+    page = make_report(tmp_path).read_text()
+    assert page.count("Which method for permuted-copy?") >= 1
+    assert f"Comparison {refused.id}" in page
+
+
+def test_an_interruption_leaves_the_answer_of_a_finished_comparison(tmp_path):
+    class Killed(BaseException):
+        pass
+
+    def upset(order):
+        if order["config"]["method"] == "coresets":
+            raise Killed
+
+    rounds(tmp_path, pretended(), Budget(trials=2, seeds=2)).run()
+    before = told(tmp_path)
+    with pytest.raises(Killed):
+        rounds(tmp_path, pretended(upset=upset), Budget(trials=4, seeds=2)).run()
+    (after,) = told(tmp_path)
+    assert after[0]
+    assert after[1].rows == before[0][1].rows
+    assert "2 trials for each method" in after[1].facts
+
+
+def test_records_that_are_missing_are_named(tmp_path):
+    one = rounds(tmp_path, pretended(), Budget(trials=2, seeds=3))
+    one.run()
+    (stored,), _ = all_comparisons(tmp_path)
+    gone = {"si": 1, "coresets": 3}
+    for method, count in gone.items():
+        search = stored.concluded[method].search
+        (hashes,) = [each.hashes for each in search.candidates if each.trial == search.chosen]
+        for name in hashes[:count]:
+            (tmp_path / name / "record.json").unlink()
+    ((complete, section),) = told(tmp_path)
+    assert complete
+    assert [row.method for row in section.rows] == ["si", "online-ewc"]
+    assert dict(section.missing) == {
+        "si": "1 of its 3 runs with reporting seeds is missing",
+        "coresets": "3 of its 3 runs with reporting seeds are missing",
+    }
+    assert "Missing: <b>si</b>, 1 of its 3 runs" in make_report(tmp_path).read_text()
+    assert "Missing: coresets: 3 of its 3 runs with reporting seeds are missing." in comparison_lines(
+        stored, tmp_path
+    )
+
+
+def test_comparisons_of_earlier_versions_are_read_from_their_searches(tmp_path):
+    one = rounds(tmp_path, pretended(), Budget(trials=2, seeds=2))
+    one.run()
+    before = told(tmp_path)
+    path = tmp_path / "comparisons" / one.comparison.id / "comparison.json"
+    data = json.loads(path.read_text())
+    assert set(data.pop("concluded")) == set(LEVELS)
+    path.write_text(json.dumps(data))
+    assert told(tmp_path) == before
+    (place(tmp_path, one.comparison.searches["si"]) / "search.json").unlink()
+    ((_, section),) = told(tmp_path)
+    assert [row.method for row in section.rows] == ["coresets", "online-ewc"]
+    assert section.missing == [("si", "its search is missing")]
+
+
+def test_a_conclusion_that_is_damaged_is_named(tmp_path):
+    one = rounds(tmp_path, pretended(), Budget(trials=2, seeds=2))
+    one.run()
+    path = tmp_path / "comparisons" / one.comparison.id / "comparison.json"
+    data = json.loads(path.read_text())
+    del data["concluded"]["si"]["search"]["trials"]
+    path.write_text(json.dumps(data))
+    found, warnings = all_comparisons(tmp_path)
+    assert found == []
+    assert "cannot be used" in warnings[0]
+
+
+def test_the_comparison_itself_looks_at_equal_budgets(tmp_path):
+    """One search has more trials and seeds than the others; what is compared is equal."""
+    (si,) = designs(["si"])
+    Study(si, tmp_path, Crew(pretended(), place(tmp_path, si.id)), Budget(trials=8, seeds=4)).run()
+    one = rounds(tmp_path, pretended(), Budget(trials=2, seeds=2))
+    one.run()
+    found = entries(one.comparison, tmp_path)
+    assert {each.final.n for each in found} == {2}
+    assert {len(each.search.trials) for each in found} == {2}
+
+
+def test_chosen_settings_that_keep_too_much_are_told_in_a_sentence(tmp_path, monkeypatch, capsys):
+    """The worst setting fits into the limit, but the chosen one does not."""
+    monkeypatch.chdir(tmp_path)
+    engine = pretended(kept=lambda order: 1 if order["config"]["training"]["learning_rate"] < 0.002 else 9)
+    monkeypatch.setattr("perdure.commands.executing.engine_of", lambda options, runs, workers: engine)
+    (tmp_path / "space.toml").write_text("[all]\ntraining.learning_rate = [0.001, 0.005]\n")
+    words = [
+        "permuted-copy",
+        "--methods",
+        "si",
+        "--scale",
+        "smoke",
+        "--space",
+        "space.toml",
+        "--memory",
+        "10B",
+    ]
+    assert main(["compare", *words, "--benchmark.tasks", str(TASKS), "--seeds", "1"]) == 2
+    assert "si: its chosen setting keeps 27 B" in capsys.readouterr().err

@@ -198,10 +198,19 @@ def _carry_out(
 
 def _tell(comparison: Comparison, runs: Path, out: Path | None, *, as_json: bool) -> int:
     """Print the table and write the page."""
+    from perdure.compare.answer import entries
     from perdure.compare.question import place
-    from perdure.report.compared import comparison_json, comparison_lines, comparison_table, write_comparison
+    from perdure.report.compared import (
+        comparison_json,
+        comparison_lines,
+        comparison_table,
+        no_result,
+        write_comparison,
+    )
     from perdure.report.terminal import show
 
+    if not entries(comparison, runs):
+        raise PerdureError(no_result(comparison, runs))
     path = out or place(runs, comparison.id) / PAGE
     write_comparison(path, comparison, runs)
     if as_json:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 
-from perdure.compare.question import Comparison
+from perdure.compare.answer import conclude
+from perdure.compare.question import Comparison, stored
 from perdure.errors import Interrupted, PerdureError, Refused, counted
 from perdure.search.clock import CAUTION, Clock, needed
 from perdure.search.keeping import reported
@@ -44,30 +45,42 @@ class Rounds:
     """Given remarks for the user."""
     there: int = 0
     """Trials that all searches have before the first round."""
+    earlier: Comparison | None = None
+    """What was stored before."""
 
     def run(self) -> dict[str, Search]:
         """The finished searches by method, each with the same number of trials and all reporting seeds."""
         comparison = self.comparison
+        self.earlier = stored(self.runs, comparison.id)
         self._stretch()
         comparison.seeds, comparison.hours = self.budget.seeds, self.budget.hours
         try:
             self._tune()
             found = self._report()
+            comparison.concluded = {method: conclude(search) for method, search in found.items()}
             comparison.complete = True
         finally:
             comparison.seconds = self.clock.spent
-            comparison.save(self.runs)
+            self._save()
         if not found:
             reasons = "; ".join(f"{name}: {why.rstrip('.')}" for name, why in comparison.left_out.items())
             hint = "" if self.clock.hours is None else "; more --hours, or fewer --methods, may help"
             raise PerdureError(f"No method has a result ({reasons}){hint}.")
         return found
 
+    def _save(self) -> None:
+        """Write the state; a finished comparison's answer stays until there is one for as many methods."""
+        now, earlier = self.comparison, self.earlier
+        if earlier is not None and earlier.complete:
+            answered = now.complete and now.concluded and now.concluded.keys() >= earlier.concluded.keys()
+            now = now if answered else replace(earlier, seconds=now.seconds)
+        now.save(self.runs)
+
     def _stretch(self) -> None:
         """Raise the budget to what every method has already, so that a smaller one takes nothing away."""
-        stored = [load(self.runs, design) for design in self._taking_part()]
-        self.there = min(map(_ended, stored), default=0)
-        asked, seeds = self.budget.trials, min(map(reported, stored), default=0)
+        present = [load(self.runs, design) for design in self._taking_part()]
+        self.there = min(map(_ended, present), default=0)
+        asked, seeds = self.budget.trials, min(map(reported, present), default=0)
         if self.there > asked or seeds > self.budget.seeds:
             trials, seeds = max(self.there, asked), max(seeds, self.budget.seeds)
             self.budget = replace(self.budget, trials=trials, seeds=seeds)
@@ -97,7 +110,7 @@ class Rounds:
             reached = min((_ended(each) for each in searches.values()), default=0)
             count, stuck = max(reached, count), reached < more
             self.comparison.trials = count
-            self.comparison.save(self.runs)
+            self._save()
             if stuck or not searches:
                 break
 
@@ -129,7 +142,7 @@ class Rounds:
             elif search is not None:
                 reason = next((c.reason for c in search.candidates if c.reason), "")
                 self.comparison.left_out[design.method] = f"no reporting seed was finished ({reason})"
-            self.comparison.save(self.runs)
+            self._save()
         return found
 
     def _searched(
