@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from importlib.resources import files
 
 import pytest
 
@@ -16,7 +17,7 @@ from perdure.learning.engine import sizes_of
 from perdure.learning.learner import grow, init
 from perdure.registry import methods
 from perdure.search.halving import rungs
-from perdure.search.problem import Problem
+from perdure.search.problem import Problem, TaskShape
 from perdure.search.samplers import SAMPLERS
 from perdure.search.spaces import Range, Space, file_space, grid_space, read_space, space_from
 from perdure.search.tuning import designed
@@ -293,3 +294,41 @@ def test_a_later_table_replaces_an_earlier_entry():
         ("training.clip", (2.0,)),
     ]
     assert len(paper.dimensions) == 3
+
+
+PAPER = ("fine-tuning", "multitask", "from-scratch", "online-ewc", "si", "masking", "masking+si", "hnet")
+PAPER += ("coresets", "rtf", "hnet+r")
+GRIDS = ("copy", "permuted-copy", "padded-copy", "pattern-manipulation", "smnist", "audioset", "pos", "dsa")
+SHAPES = {  # of benchmarks whose data are not included
+    ("audioset", "smoke"): TaskShape(128, (3,) * 3),
+    ("audioset", "laptop"): TaskShape(128, (10,) * 10),
+    ("pos", "smoke"): TaskShape(64, (17,) * 3),
+    ("pos", "laptop"): TaskShape(64, (17,) * 20),
+    ("dsa", "smoke"): TaskShape(45, (2, 4)),
+    ("dsa", "laptop"): TaskShape(45, (2, 4, 6, 8, 10, 12)),
+}
+
+
+def test_there_is_a_test_for_every_grid():
+    names = {path.name.removesuffix(".toml") for path in (files("perdure.search") / "grids").iterdir()}
+    assert names - {"any", "beyond"} == set(GRIDS)
+
+
+@pytest.mark.parametrize("scale", ["smoke", "laptop"])
+@pytest.mark.parametrize("benchmark", GRIDS)
+def test_every_grid_has_points_that_can_be_tried(benchmark, scale):
+    """For each of the paper's methods; what cannot be combined with the benchmark is refused before."""
+    shape = SHAPES.get((benchmark, scale)) or Problem(benchmark, "si", scale, {}).shape
+    for method in PAPER:
+        if benchmark == "pos" and method in ("rtf", "hnet+r"):
+            continue
+        problem = Problem(benchmark, method, scale, {})
+        vars(problem)["shape"] = shape
+        space = problem.checked(grid_space(benchmark, method, scale))
+        reasons = []
+
+        def fits(point, problem=problem, space=space, reasons=reasons):
+            reasons.append(problem.refusal(space, problem.config(point, 1000)))
+            return reasons[-1] is None
+
+        assert generation("random", space, problem, 2, accept=fits), (method, reasons[:1])

@@ -40,9 +40,10 @@ from perdure.search.selection import (
     survivors,
 )
 from perdure.search.spaces import Values
-from perdure.search.state import TRIALS, Candidate, Design, Search, Trial, load, place
+from perdure.search.state import FILE, TRIALS, Candidate, Design, Search, Trial, load, place
 from perdure.storage.store import RunFolder, writable
 
+LOCK = ".lock"
 SAVE_EVERY = 1.0
 """Seconds between writes of the state; anything not yet written is recovered from records."""
 OUT_OF_TIME = "not finished within the time limit"
@@ -93,7 +94,7 @@ class Study:
         """Run, or resume, to the end; returns all that is known, with an exact budget what is asked for."""
         folder = place(self.runs, self.design.id)
         writable(folder)
-        lock = FileLock(folder / ".lock")
+        lock = FileLock(folder / LOCK)
         try:
             lock.acquire(blocking=False)
         except Timeout:
@@ -108,6 +109,8 @@ class Study:
                 self.search.complete = True
             finally:
                 self._save(now=True)
+                if not (folder / FILE).exists():
+                    _discard(folder)
         finally:
             lock.release()
         return self.search if self.budget.exact else self._whole
@@ -334,9 +337,18 @@ class Study:
     def _save(self, *, now: bool = False) -> None:
         self.search.seconds = self.clock.spent
         if now or time.monotonic() - self.saved > SAVE_EVERY:
-            self._whole.save(self.runs)
+            whole = self._whole
+            if whole.trials:  # otherwise nothing could be tried
+                whole.save(self.runs)
             self.saved = time.monotonic()
         self.changed(self.search)
+
+
+def _discard(folder: Path) -> None:
+    """Remove the folder of a search in which nothing could be tried; requires the lock, which is in there."""
+    (folder / LOCK).unlink(missing_ok=True)
+    with suppress(OSError):  # something else is in there
+        folder.rmdir()
 
 
 def _remove(mailbox: Path) -> None:
