@@ -121,6 +121,16 @@ def test_a_range_turns_a_run_into_a_search(engine, capsys):
     assert search["trials"][search["chosen"] - 1]["values"] == {"penalties.si.strength": 0.1}
 
 
+def test_a_range_of_layer_sizes(engine, capsys):
+    words = ["--network.hidden", "8..16", "--trials", "3", "--seeds", "1", "--json"]
+    assert main(["search", "permuted-copy", "si", *HELD, *FREE, *words]) == 0
+    search = json.loads(capsys.readouterr().out)
+    sizes = [trial["values"]["network.hidden"] for trial in search["trials"]]
+    assert len(sizes) == 3
+    assert all(isinstance(size, int) and 8 <= size <= 16 for size in sizes)
+    assert {str(order["config"]["network"]["hidden"]) for order in engine.orders} == {f"[{s}]" for s in sizes}
+
+
 def test_failed_trials_are_listed(engine, capsys):
     engine.upset = lambda order: (
         {"fault": "failed", "reason": "The loss became nan."} if quality(order) < 75 else None

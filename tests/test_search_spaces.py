@@ -171,6 +171,17 @@ def test_whole_numbers_stay_whole():
     assert all(isinstance(count, int) and 10 <= count <= 1000 for count in counts)
 
 
+@pytest.mark.parametrize("sampler", ["random", "tpe"])
+def test_a_range_of_sizes_is_one_layer(sampler):
+    space = SI.checked(Space.of({"network.hidden": Range(8, 16)}))
+    points = generation(sampler, space, SI, 4)
+    assert len(points) == 4
+    for point in points:
+        assert isinstance(point["network.hidden"], int)
+        (size,) = SI.config(point, 0).network.hidden
+        assert 8 <= size <= 16
+
+
 def test_points_that_are_not_accepted_are_replaced():
     space = Space.of({"training.iterations": [1, 2, 3, 4, 5, 6]})
     for name in SAMPLERS:
@@ -221,7 +232,13 @@ def test_hypernetworks_are_about_as_large_as_what_they_make():
         ),
         ({"training.learning_rate": ["fast"]}, "training.learning_rate: .*number"),
         ({"training.optimiser": Range(1, 2)}, "training.optimiser: .*string"),
-        ({"training.iterations": Range(0.5, 10)}, "training.iterations"),
+        (
+            {"training.iterations": Range(0.5, 10)},
+            r"training.iterations takes whole numbers \(given: 0.5..10",
+        ),
+        ({"network.hidden": Range(8, 16.5)}, r"network.hidden takes whole numbers \(given: 8..16.5"),
+        ({"network.hidden": Range(8, math.inf)}, "network.hidden: "),
+        ({"network.hidden": Range(0, 16, "linear")}, r"network.hidden: .*greater than 0 \(given: 0..16"),
         ({"penalties.online-ewc.strength": [1.0]}, "Nothing is searched for si"),
         ({"training.learning_rate": []}, "at least one value"),
     ],
