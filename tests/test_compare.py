@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -540,3 +541,39 @@ def test_chosen_settings_that_keep_too_much_are_told_in_a_sentence(tmp_path, mon
     ]
     assert main(["compare", *words, "--benchmark.tasks", str(TASKS), "--seeds", "1"]) == 2
     assert "si: its chosen setting keeps 27 B" in capsys.readouterr().err
+
+
+def test_each_trial_is_told_once_and_counts_are_in_words(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    engine = pretended()
+    monkeypatch.setattr("perdure.commands.executing.engine_of", lambda options, runs, workers: engine)
+    (tmp_path / "space.toml").write_text("[all]\ntraining.learning_rate = [0.001, 0.005, 0.006]\n")
+    words = ["permuted-copy", "--methods", "si,online-ewc", "--scale", "smoke", "--space", "space.toml"]
+    words += ["--benchmark.tasks", str(TASKS), "--seeds", "1"]
+    for trials in (1, 3):
+        assert main(["compare", *words, "--trials", str(trials), "--out", "page.html"]) == 0
+        out, err = capsys.readouterr()
+        for method in ("si", "online-ewc"):
+            for number_ in range(1, trials + 1):
+                assert err.count(f"{method} trial {number_}: validation final") == 1
+            assert err.count(f"permuted-copy {method}: at most") == 1
+            assert len(re.findall(rf"{method} trial \d with reporting seeds", err)) == 1
+        shown = out + err + (tmp_path / "page.html").read_text()
+        assert ("1 trial for each method" if trials == 1 else "3 trials for each method") in shown
+        assert "1 reporting seed<" in shown
+        assert not re.findall(r"\b1 (?:trials|reporting seeds)\b", shown)
+
+
+def test_rounds_tell_each_trial_once(tmp_path, monkeypatch, capsys):
+    """With a time limit there are several rounds."""
+    monkeypatch.chdir(tmp_path)
+    engine = pretended(width=2)
+    monkeypatch.setattr("perdure.commands.executing.engine_of", lambda options, runs, workers: engine)
+    (tmp_path / "space.toml").write_text(
+        f"[all]\ntraining.learning_rate = {RATES['training.learning_rate']}\n"
+    )
+    words = ["permuted-copy", "--methods", "si", "--scale", "smoke", "--space", "space.toml", "--hours", "1"]
+    words += ["--benchmark.tasks", str(TASKS), "--seeds", "2"]
+    assert main(["compare", *words, "--trials", "8"]) == 0
+    err = capsys.readouterr().err
+    assert sorted(re.findall(r"si trial (\d): validation final", err)) == list("12345678")

@@ -203,3 +203,17 @@ def test_help_shows_the_space_and_needs_no_torch(capsys):
         "sys.exit(3 if 'torch' in sys.modules else 0)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+def test_one_trial_is_one_trial(engine, capsys):
+    assert main(["search", "permuted-copy", "si", *HELD, *FREE, "--trials", "1", "--seeds", "1"]) == 0
+    out, err = capsys.readouterr()
+    assert "at most 1 trial\n" in err
+    assert "permuted-copy, benchmark.tasks 3, si: 1 trial (search" in out
+    assert main(["report"]) == 0
+    with open("runs/report.html") as file:
+        page = file.read()
+    assert "1 trial: 1 finished" in page
+    assert "with 1 reporting seed:" in page
+    assert "1 trials" not in out + err + page
+    assert "1 reporting seeds" not in out + err + page

@@ -174,6 +174,7 @@ def _carry_out(
     from perdure.learning.engine import RunOptions
 
     signals = Signals()
+    told: dict[str, dict[int, str]] = {design.id: {} for design in designs}
     options = RunOptions(
         stop=signals.asked,
         device=device(read.options),
@@ -185,7 +186,7 @@ def _carry_out(
                 comparison,
                 designs,
                 runs,
-                lambda design, share: searched(design, runs, engine, options, share),
+                lambda design, share: searched(design, runs, engine, options, share, told[design.id]),
                 budget,
                 engine.workers,
                 clock,

@@ -23,6 +23,7 @@ from perdure.compare.answer import (
     seconds,
 )
 from perdure.compare.question import Comparison, Constraints
+from perdure.errors import counted
 from perdure.report.numbers import duration, points, size
 from perdure.report.plots import Mark, chart, linear, logarithmic
 from perdure.report.reproduce import command_of
@@ -95,12 +96,12 @@ def comparison_section(
     found = entries(comparison, runs)
     if not found:
         return None
-    best, trials = found[0], comparison.trials
+    best = found[0]
     facts = [
         f"comparison {comparison.id}",
         f"scale {comparison.scale}",
-        f"{trials} trial{'s' if trials != 1 else ''} for each method",
-        f"{comparison.seeds} reporting seeds",
+        f"{counted(comparison.trials, 'trial')} for each method",
+        counted(comparison.seeds, "reporting seed"),
         f"{duration(comparison.seconds)}"
         + ("" if comparison.hours is None else f" of {duration(3600 * comparison.hours)} allowed"),
         *constraint_words(comparison.constraints),
@@ -306,7 +307,8 @@ def write_comparison(path: Path, comparison: Comparison, runs: Path) -> None:
 
 def comparison_table(comparison: Comparison, runs: Path) -> Table:
     """The ranking, for the terminal."""
-    title = f"{comparison.benchmark} at scale {comparison.scale}: {comparison.trials} trials for each method"
+    trials = counted(comparison.trials, "trial")
+    title = f"{comparison.benchmark} at scale {comparison.scale}: {trials} for each method"
     table = Table(title=title, title_justify="left")
     columns = (
         "",

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from perdure.errors import counted
 from perdure.learning.engine import Progress
 from perdure.mailbox import News
 from perdure.report.progress import QUIET_SECONDS
@@ -23,11 +24,11 @@ SHOWN = 8
 class SearchBoard:
     """Shows validation accuracy only; a context manager whose methods are given to crew and study."""
 
-    def __init__(self, design: Design, trials: int) -> None:
-        """`trials` is the maximum number of trials."""
+    def __init__(self, design: Design, trials: int, told: dict[int, str] | None = None) -> None:
+        """`trials` is the maximum number of trials; `told` those of which earlier boards spoke, by number."""
         self.design, self.trials = design, trials
         self.console = Console(stderr=True, highlight=False)
-        self.told: dict[int, str] = {}
+        self.told = {} if told is None else told
         self.candidates = 0
         self.running: dict[str, Progress] = {}
         self.search: Search | None = None
@@ -39,7 +40,9 @@ class SearchBoard:
         if self.console.is_terminal:
             self.live = Live(self.table(), console=self.console, refresh_per_second=4, transient=True)
             self.live.start()
-        self.say(f"{self.design.benchmark} {self.design.method}: at most {self.trials} trials")
+        if len(self.told) < self.trials:
+            most = counted(self.trials, "trial")
+            self.say(f"{self.design.benchmark} {self.design.method}: at most {most}")
         return self
 
     def __exit__(
@@ -91,7 +94,8 @@ class SearchBoard:
     def table(self) -> Table:
         """The best trials so far, and those in progress."""
         spent = (time.monotonic() - self.begun) / 60
-        title = f"{self.design.benchmark} {self.design.method}: {len(self.told)} of {self.trials} trials"
+        done = f"{len(self.told)} of {counted(self.trials, 'trial')}"
+        title = f"{self.design.benchmark} {self.design.method}: {done}"
         table = Table(title=f"{title}, {spent:.1f} min", title_justify="left")
         for column in ("trial", "validation final", "values"):
             table.add_column(column, justify="right" if column == "validation final" else "left")
