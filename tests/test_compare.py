@@ -369,8 +369,9 @@ def test_a_smaller_budget_takes_nothing_from_searches(tmp_path):
     wide = Study(si, tmp_path, Crew(pretended(), place(tmp_path, si.id)), Budget(trials=8, seeds=3)).run()
     engine, said = pretended(), []
     one = rounds(tmp_path, engine, Budget(trials=1, seeds=1))
-    one.say = said.append
+    one.say, one.comparison.command = said.append, "perdure compare --trials 1"
     found = one.run()
+    assert one.comparison.command == "perdure compare", "that made the two trials"
     assert engine.orders == []
     assert {len(search.trials) for search in found.values()} == {2} == {one.comparison.trials}
     assert len(said) == 1

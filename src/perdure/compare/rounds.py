@@ -84,6 +84,8 @@ class Rounds:
         if self.there > asked or seeds > self.budget.seeds:
             trials, seeds = max(self.there, asked), max(seeds, self.budget.seeds)
             self.budget = replace(self.budget, trials=trials, seeds=seeds)
+            if self.earlier is not None:  # which was asked for as much
+                self.comparison.command = self.earlier.command
             there = f"{counted(trials, 'trial')} and {counted(seeds, 'reporting seed')}"
             self.say(f"All methods have more than is asked for now, and it counts: {there} of each")
 
