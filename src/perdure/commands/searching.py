@@ -226,7 +226,7 @@ def searched(
 
     with SearchBoard(design, budget.trials, told) as board:
         crew = Crew(engine, place(runs, design.id), options, board.moved)
-        return Study(design, runs, crew, budget, board.changed, board.say).run()
+        return Study(design, runs, crew, budget, board.changed, board.remark).run()
 
 
 def _print(search: Search, runs: Path, *, as_json: bool) -> None:

@@ -86,10 +86,14 @@ class SearchBoard:
             self.live.update(self.table())
 
     def say(self, text: str) -> None:
-        """Print a line, unless there is a live table."""
+        """Print a line about the progress, unless there is a live table."""
         if self.live is None:
-            self.spoke = time.monotonic()
-            self.console.print(text, markup=False, soft_wrap=True)
+            self.remark(text)
+
+    def remark(self, text: str) -> None:
+        """Print a line; a live table goes on below it."""
+        self.spoke = time.monotonic()
+        self.console.print(text, markup=False, soft_wrap=True)
 
     def table(self) -> Table:
         """The best trials so far, and those in progress."""

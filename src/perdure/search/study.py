@@ -133,9 +133,7 @@ class Study:
             trials, seeds = max(trials, self.budget.trials), max(seeds, self.budget.seeds)
             self.budget = replace(self.budget, trials=trials, seeds=seeds)
             there = f"{counted(trials, 'trial')} and {counted(seeds, 'reporting seed')}"
-            self.say(
-                f"{self.design.method}: more was done before than is asked for, so this is about {there}"
-            )
+            self.say(f"{self.design.method}: more was done before than is asked for, and it counts: {there}")
 
     @property
     def _whole(self) -> Search:
