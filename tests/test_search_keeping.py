@@ -180,6 +180,11 @@ def test_trials_proposed_otherwise_than_before_are_kept(tmp_path, monkeypatch):
     assert hashes >= {trial.hashes[0] for trial in first.trials}
     assert [trial.number for trial in again.trials] == list(range(1, len(again.trials) + 1))
     assert again.values == max(again.trials, key=lambda trial: trial.final).values
+    assert len(again.trials) > 24
+    engine = Pretend()
+    third = study(tmp_path / "a", engine, budget, **rules).run()
+    assert engine.orders == []
+    assert known(third) == known(again)
 
 
 def test_an_exact_budget_looks_at_the_first_trials_only(tmp_path):

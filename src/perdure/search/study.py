@@ -75,7 +75,7 @@ class Study:
     ) -> None:
         """`changed` is called whenever the state has changed, `say` with remarks for the user."""
         self.design, self.runs, self.crew, self.budget, self.changed = design, runs, crew, budget, changed
-        self.say = say
+        self.say, self.asked = say, budget.trials
         self.problem = design.problem
         self.trials_folder = runs / TRIALS
         self.search, self.before = Search(design), Search(design)
@@ -148,19 +148,26 @@ class Study:
         sampler = SAMPLERS[design.sampler](design.space, self.problem, self._accept, design.seed)
         while len(trials) < self.budget.trials:
             points = sampler.generation([trial.final for trial in trials], self.budget.trials - len(trials))
-            if not points:
+            proposed = [self._trial(len(trials) + number, point) for number, point in enumerate(points, 1)]
+            new = self._wanted(proposed)
+            if not new:
                 break
-            new = [self._trial(len(trials) + number, point) for number, point in enumerate(points, 1)]
             trials += new
             self._try(new)
             self._rank()
-            if any(trial.status == "waiting" for trial in new):
-                break  # the time is up
+            if len(new) < len(proposed) or any(trial.status == "waiting" for trial in new):
+                break  # there are enough, or the time is up
         if not self.budget.exact:
             self.search.trials = self._whole.trials
         if not self.search.trials:
             reasons = "; ".join(self.search.refused[:3]) or "the space is empty"
             raise PerdureError(f"No point of the space of {design.method} can be tried: {reasons}.")
+
+    def _wanted(self, proposed: Sequence[Trial]) -> list[Trial]:
+        """The trials that are asked for, and more of them only as far as they were begun before."""
+        known = {tuple(trial.hashes) for trial in begun(self.before)}
+        last = max((trial.number for trial in proposed if tuple(trial.hashes) in known), default=0)
+        return [trial for trial in proposed if trial.number <= max(self.asked, last)]
 
     def _accept(self, point: Values) -> bool:
         """Whether a point gives a valid config that was not proposed before."""
