@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +14,20 @@ import pytest
 import perdure.compare
 from perdure.analysis.statistics import BETTER, NOT_DECIDED, TOO_CLOSE, WORSE, number, paired_verdict
 from perdure.cli import main
+from perdure.commands.reporting import make_report
 from perdure.compare.answer import answers, entries, front, memory
 from perdure.compare.demands import demands
 from perdure.compare.question import Constraints, all_comparisons, asked, bytes_of, resumed
 from perdure.compare.rounds import Rounds
 from perdure.config import build
 from perdure.errors import PerdureError
-from perdure.report.compared import comparison_json, comparison_lines, comparison_section, conclusion
+from perdure.report.compared import (
+    comparison_json,
+    comparison_lines,
+    comparison_section,
+    conclusion,
+    no_result,
+)
 from perdure.report.numbers import size
 from perdure.search.clock import Clock
 from perdure.search.crew import Crew
@@ -352,3 +360,221 @@ def test_a_limit_includes_stopping_and_the_page(hours, free, monkeypatch):
     monkeypatch.setattr("perdure.search.clock.time.monotonic", lambda: 1100.0)
     clock = Clock(hours, earlier=20.0, begun=1000.0)
     assert clock.left == (math.inf if hours is None else pytest.approx(3600 * hours - 120.0 - free))
+
+
+def test_a_smaller_budget_takes_nothing_from_searches(tmp_path):
+    """Two trials are there for all methods, eight for one: what is asked for is one, what is compared two."""
+    rounds(tmp_path, pretended(), Budget(trials=2, seeds=2)).run()
+    (si,) = designs(["si"])
+    wide = Study(si, tmp_path, Crew(pretended(), place(tmp_path, si.id)), Budget(trials=8, seeds=3)).run()
+    engine, said = pretended(), []
+    one = rounds(tmp_path, engine, Budget(trials=1, seeds=1))
+    one.say, one.comparison.command = said.append, "perdure compare --trials 1"
+    found = one.run()
+    assert one.comparison.command == "perdure compare", "that made the two trials"
+    assert engine.orders == []
+    assert {len(search.trials) for search in found.values()} == {2} == {one.comparison.trials}
+    assert len(said) == 1
+    assert "2 trials and 2 reporting seeds" in said[0]
+    stored = find_search(tmp_path, si.id)
+    assert len(stored.trials) == 8
+    assert stored.values == wide.values
+    assert stored.complete
+
+
+def test_time_that_was_up_before_leaves_all_trials(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("perdure.search.clock.time.monotonic", lambda: now[0])
+
+    def slow(order):
+        now[0] += 20.0
+        return level(order)
+
+    counts = []
+    for _ in range(2):
+        engine = pretended(validation=slow, seconds=lambda order: 20.0, width=1)
+        one = rounds(tmp_path, engine, Budget(trials=8, hours=0.2, seeds=2))
+        one.clock.earlier = one.comparison.seconds
+        one.run()
+        counts.append(one.comparison.trials)
+    assert counts[0] == counts[1] > 1
+
+
+STYLES = {method: "method-0" for method in LEVELS}
+
+
+def told(runs):
+    """The comparisons of a folder as its page shows them."""
+    found, warnings = all_comparisons(runs)
+    assert warnings == []
+    return [(one.complete, comparison_section(one, runs, "c", STYLES, {})) for one in found]
+
+
+def test_later_searches_do_not_change_a_finished_comparison(tmp_path):
+    """A larger search chooses another setting, and one is lost; the answer stays what it was."""
+    one = rounds(tmp_path, pretended(), Budget(trials=2, seeds=2))
+    one.run()
+    before = told(tmp_path)
+    assert len(before[0][1].rows) == 3
+    si, ewc, _ = one.designs
+    chosen = find_search(tmp_path, si.id).values
+    Study(si, tmp_path, Crew(pretended(), place(tmp_path, si.id)), Budget(trials=8, seeds=3)).run()
+    assert find_search(tmp_path, si.id).values != chosen
+    (place(tmp_path, ewc.id) / "search.json").unlink()
+    assert told(tmp_path) == before
+    (stored,), _ = all_comparisons(tmp_path)
+    assert stored.concluded["si"].search.values == chosen
+    assert [each.final.n for each in entries(stored, tmp_path)] == [2, 2, 2]
+
+
+def test_a_comparison_that_is_refused_leaves_the_first_as_it_was(tmp_path):
+    rounds(tmp_path, pretended(), Budget(trials=2, seeds=2)).run()
+    before = told(tmp_path)
+    with pytest.raises(PerdureError, match="No method has a result"):
+        rounds(tmp_path, pretended(), Budget(trials=2, seeds=2), constraints=Constraints(memory=1)).run()
+    found, _ = all_comparisons(tmp_path)
+    (first,) = [each for each in found if each.constraints.memory is None]
+    assert comparison_section(first, tmp_path, "c", STYLES, {}) == before[0][1]
+    (refused,) = [each for each in found if each.constraints.memory == 1]
+    said = no_result(refused, tmp_path)
+    assert "has no result" in said
+    assert "at most 1 are allowed" in said
+    page = make_report(tmp_path).read_text()
+    assert page.count("Which method for permuted-copy?") >= 1
+    assert f"Comparison {refused.id}" in page
+
+
+def test_an_interruption_leaves_the_answer_of_a_finished_comparison(tmp_path):
+    class Killed(BaseException):
+        pass
+
+    def upset(order):
+        if order["config"]["method"] == "coresets":
+            raise Killed
+
+    rounds(tmp_path, pretended(), Budget(trials=2, seeds=2)).run()
+    before = told(tmp_path)
+    with pytest.raises(Killed):
+        rounds(tmp_path, pretended(upset=upset), Budget(trials=4, seeds=2)).run()
+    (after,) = told(tmp_path)
+    assert after[0]
+    assert after[1].rows == before[0][1].rows
+    assert "2 trials for each method" in after[1].facts
+
+
+def test_records_that_are_missing_are_named(tmp_path):
+    one = rounds(tmp_path, pretended(), Budget(trials=2, seeds=3))
+    one.run()
+    (stored,), _ = all_comparisons(tmp_path)
+    gone = {"si": 1, "coresets": 3}
+    for method, count in gone.items():
+        search = stored.concluded[method].search
+        (hashes,) = [each.hashes for each in search.candidates if each.trial == search.chosen]
+        for name in hashes[:count]:
+            (tmp_path / name / "record.json").unlink()
+    ((complete, section),) = told(tmp_path)
+    assert complete
+    assert [row.method for row in section.rows] == ["si", "online-ewc"]
+    assert dict(section.missing) == {
+        "si": "1 of its 3 runs with reporting seeds is missing",
+        "coresets": "3 of its 3 runs with reporting seeds are missing",
+    }
+    assert "Missing: <b>si</b>, 1 of its 3 runs" in make_report(tmp_path).read_text()
+    assert "Missing: coresets: 3 of its 3 runs with reporting seeds are missing." in comparison_lines(
+        stored, tmp_path
+    )
+
+
+def test_comparisons_of_earlier_versions_are_read_from_their_searches(tmp_path):
+    one = rounds(tmp_path, pretended(), Budget(trials=2, seeds=2))
+    one.run()
+    before = told(tmp_path)
+    path = tmp_path / "comparisons" / one.comparison.id / "comparison.json"
+    data = json.loads(path.read_text())
+    assert set(data.pop("concluded")) == set(LEVELS)
+    path.write_text(json.dumps(data))
+    assert told(tmp_path) == before
+    (place(tmp_path, one.comparison.searches["si"]) / "search.json").unlink()
+    ((_, section),) = told(tmp_path)
+    assert [row.method for row in section.rows] == ["coresets", "online-ewc"]
+    assert section.missing == [("si", "its search is missing")]
+
+
+def test_a_conclusion_that_is_damaged_is_named(tmp_path):
+    one = rounds(tmp_path, pretended(), Budget(trials=2, seeds=2))
+    one.run()
+    path = tmp_path / "comparisons" / one.comparison.id / "comparison.json"
+    data = json.loads(path.read_text())
+    del data["concluded"]["si"]["search"]["trials"]
+    path.write_text(json.dumps(data))
+    found, warnings = all_comparisons(tmp_path)
+    assert found == []
+    assert "cannot be used" in warnings[0]
+
+
+def test_the_comparison_itself_looks_at_equal_budgets(tmp_path):
+    """One search has more trials and seeds than the others; what is compared is equal."""
+    (si,) = designs(["si"])
+    Study(si, tmp_path, Crew(pretended(), place(tmp_path, si.id)), Budget(trials=8, seeds=4)).run()
+    one = rounds(tmp_path, pretended(), Budget(trials=2, seeds=2))
+    one.run()
+    found = entries(one.comparison, tmp_path)
+    assert {each.final.n for each in found} == {2}
+    assert {len(each.search.trials) for each in found} == {2}
+
+
+def test_chosen_settings_that_keep_too_much_are_told_in_a_sentence(tmp_path, monkeypatch, capsys):
+    """The worst setting fits into the limit, but the chosen one does not."""
+    monkeypatch.chdir(tmp_path)
+    engine = pretended(kept=lambda order: 1 if order["config"]["training"]["learning_rate"] < 0.002 else 9)
+    monkeypatch.setattr("perdure.commands.executing.engine_of", lambda options, runs, workers: engine)
+    (tmp_path / "space.toml").write_text("[all]\ntraining.learning_rate = [0.001, 0.005]\n")
+    words = [
+        "permuted-copy",
+        "--methods",
+        "si",
+        "--scale",
+        "smoke",
+        "--space",
+        "space.toml",
+        "--memory",
+        "10B",
+    ]
+    assert main(["compare", *words, "--benchmark.tasks", str(TASKS), "--seeds", "1"]) == 2
+    assert "si: its chosen setting keeps 27 B" in capsys.readouterr().err
+
+
+def test_each_trial_is_told_once_and_counts_are_in_words(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    engine = pretended()
+    monkeypatch.setattr("perdure.commands.executing.engine_of", lambda options, runs, workers: engine)
+    (tmp_path / "space.toml").write_text("[all]\ntraining.learning_rate = [0.001, 0.005, 0.006]\n")
+    words = ["permuted-copy", "--methods", "si,online-ewc", "--scale", "smoke", "--space", "space.toml"]
+    words += ["--benchmark.tasks", str(TASKS), "--seeds", "1"]
+    for trials in (1, 3):
+        assert main(["compare", *words, "--trials", str(trials), "--out", "page.html"]) == 0
+        out, err = capsys.readouterr()
+        for method in ("si", "online-ewc"):
+            for number_ in range(1, trials + 1):
+                assert err.count(f"{method} trial {number_}: validation final") == 1
+            assert err.count(f"permuted-copy {method}: at most") == 1
+            assert len(re.findall(rf"{method} trial \d with reporting seeds", err)) == 1
+        shown = out + err + (tmp_path / "page.html").read_text()
+        assert ("1 trial for each method" if trials == 1 else "3 trials for each method") in shown
+        assert "1 reporting seed<" in shown
+        assert not re.findall(r"\b1 (?:trials|reporting seeds)\b", shown)
+
+
+def test_rounds_tell_each_trial_once(tmp_path, monkeypatch, capsys):
+    """With a time limit there are several rounds."""
+    monkeypatch.chdir(tmp_path)
+    engine = pretended(width=2)
+    monkeypatch.setattr("perdure.commands.executing.engine_of", lambda options, runs, workers: engine)
+    (tmp_path / "space.toml").write_text(
+        f"[all]\ntraining.learning_rate = {RATES['training.learning_rate']}\n"
+    )
+    words = ["permuted-copy", "--methods", "si", "--scale", "smoke", "--space", "space.toml", "--hours", "1"]
+    words += ["--benchmark.tasks", str(TASKS), "--seeds", "2"]
+    assert main(["compare", *words, "--trials", "8"]) == 0
+    err = capsys.readouterr().err
+    assert sorted(re.findall(r"si trial (\d): validation final", err)) == list("12345678")

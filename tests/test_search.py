@@ -27,7 +27,7 @@ from perdure.search.selection import (
     validation,
     validation_of,
 )
-from perdure.search.state import FILE, find_search, place
+from perdure.search.state import FILE, all_searches, find_search, place
 from perdure.search.study import Budget
 from perdure.search.tuning import tune
 from perdure.storage.store import RunFolder, all_records
@@ -419,3 +419,15 @@ def test_this_process_is_an_engine_too(tmp_path):
         crew = Crew(engine, tmp_path)
         assert list(crew.carry_out([])) == []
         assert engine.slots == 1
+
+
+def test_a_search_without_a_point_to_try_is_not_saved(tmp_path):
+    toml = tmp_path / "space.toml"
+    toml.write_text(
+        "[si]\npenalties.si.strength = [0.1, 1.0]\nlimits.ratio = { from = 7, to = 8, scale = 'linear' }\n"
+    )
+    for _ in range(2):
+        with pytest.raises(PerdureError, match=r"No point of the space of si can be tried: 1\.00 times"):
+            study(tmp_path / "runs", Pretend(), space=str(toml)).run()
+        assert list((tmp_path / "runs" / "searches").glob("*")) == []
+        assert all_searches(tmp_path / "runs") == []

@@ -6,14 +6,18 @@ import json
 import signal
 import subprocess
 import sys
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
 from perdure.cli import main
 from perdure.commands.ranges import domain_in
 from perdure.config import sections
+from perdure.report.search_board import SearchBoard
 from perdure.search.spaces import Range
-from search_samples import Pretend, quality
+from perdure.search.tuning import designed
+from search_samples import SPACE, Pretend, quality
 
 HELD = ["--scale", "smoke", "--benchmark.tasks", "3"]
 FREE = ["--training.learning_rate", "1e-4..1e-1", "--penalties.si.strength", "0.01,0.1,1"]
@@ -121,6 +125,16 @@ def test_a_range_turns_a_run_into_a_search(engine, capsys):
     assert search["trials"][search["chosen"] - 1]["values"] == {"penalties.si.strength": 0.1}
 
 
+def test_a_range_of_layer_sizes(engine, capsys):
+    words = ["--network.hidden", "8..16", "--trials", "3", "--seeds", "1", "--json"]
+    assert main(["search", "permuted-copy", "si", *HELD, *FREE, *words]) == 0
+    search = json.loads(capsys.readouterr().out)
+    sizes = [trial["values"]["network.hidden"] for trial in search["trials"]]
+    assert len(sizes) == 3
+    assert all(isinstance(size, int) and 8 <= size <= 16 for size in sizes)
+    assert {str(order["config"]["network"]["hidden"]) for order in engine.orders} == {f"[{s}]" for s in sizes}
+
+
 def test_failed_trials_are_listed(engine, capsys):
     engine.upset = lambda order: (
         {"fault": "failed", "reason": "The loss became nan."} if quality(order) < 75 else None
@@ -193,3 +207,42 @@ def test_help_shows_the_space_and_needs_no_torch(capsys):
         "sys.exit(3 if 'torch' in sys.modules else 0)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+def test_one_trial_is_one_trial(engine, capsys):
+    assert main(["search", "permuted-copy", "si", *HELD, *FREE, "--trials", "1", "--seeds", "1"]) == 0
+    out, err = capsys.readouterr()
+    assert "at most 1 trial\n" in err
+    assert "permuted-copy, benchmark.tasks 3, si: 1 trial (search" in out
+    assert main(["report"]) == 0
+    with open("runs/report.html") as file:
+        page = file.read()
+    assert "1 trial: 1 finished" in page
+    assert "with 1 reporting seed:" in page
+    assert "1 trials" not in out + err + page
+    assert "1 reporting seeds" not in out + err + page
+
+
+def test_fewer_trials_leave_a_search_as_it_is_and_say_so(engine, capsys):
+    words = ["search", "permuted-copy", "si", *HELD, *FREE, "--seeds", "2", "--json", "--trials"]
+    assert main([*words, "6"]) == 0
+    before = json.loads(capsys.readouterr().out)
+    count = len(engine.orders)
+    assert main([*words, "2"]) == 0
+    out, err = capsys.readouterr()
+    after = json.loads(out)
+    assert len(engine.orders) == count
+    assert err.count("it counts: 6 trials and 2 reporting seeds") == 1
+    assert {**after, "seconds": 0} == {**before, "seconds": 0}
+
+
+def test_remarks_are_seen_beside_a_live_table(tmp_path):
+    design = designed("permuted-copy", "si", SPACE, "smoke", {})
+    board = SearchBoard(design, 3)
+    shown = StringIO()
+    board.console = Console(file=shown, force_terminal=True, width=80)
+    with board:
+        board.say("progress")
+        board.remark("more counts")
+    assert "more counts" in shown.getvalue()
+    assert "progress" not in shown.getvalue()

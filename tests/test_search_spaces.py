@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from importlib.resources import files
 
 import pytest
 
@@ -16,7 +17,7 @@ from perdure.learning.engine import sizes_of
 from perdure.learning.learner import grow, init
 from perdure.registry import methods
 from perdure.search.halving import rungs
-from perdure.search.problem import Problem
+from perdure.search.problem import Problem, TaskShape
 from perdure.search.samplers import SAMPLERS
 from perdure.search.spaces import Range, Space, file_space, grid_space, read_space, space_from
 from perdure.search.tuning import designed
@@ -170,6 +171,17 @@ def test_whole_numbers_stay_whole():
     assert all(isinstance(count, int) and 10 <= count <= 1000 for count in counts)
 
 
+@pytest.mark.parametrize("sampler", ["random", "tpe"])
+def test_a_range_of_sizes_is_one_layer(sampler):
+    space = SI.checked(Space.of({"network.hidden": Range(8, 16)}))
+    points = generation(sampler, space, SI, 4)
+    assert len(points) == 4
+    for point in points:
+        assert isinstance(point["network.hidden"], int)
+        (size,) = SI.config(point, 0).network.hidden
+        assert 8 <= size <= 16
+
+
 def test_points_that_are_not_accepted_are_replaced():
     space = Space.of({"training.iterations": [1, 2, 3, 4, 5, 6]})
     for name in SAMPLERS:
@@ -220,7 +232,13 @@ def test_hypernetworks_are_about_as_large_as_what_they_make():
         ),
         ({"training.learning_rate": ["fast"]}, "training.learning_rate: .*number"),
         ({"training.optimiser": Range(1, 2)}, "training.optimiser: .*string"),
-        ({"training.iterations": Range(0.5, 10)}, "training.iterations"),
+        (
+            {"training.iterations": Range(0.5, 10)},
+            r"training.iterations takes whole numbers \(given: 0.5..10",
+        ),
+        ({"network.hidden": Range(8, 16.5)}, r"network.hidden takes whole numbers \(given: 8..16.5"),
+        ({"network.hidden": Range(8, math.inf)}, "network.hidden: "),
+        ({"network.hidden": Range(0, 16, "linear")}, r"network.hidden: .*greater than 0 \(given: 0..16"),
         ({"penalties.online-ewc.strength": [1.0]}, "Nothing is searched for si"),
         ({"training.learning_rate": []}, "at least one value"),
     ],
@@ -293,3 +311,41 @@ def test_a_later_table_replaces_an_earlier_entry():
         ("training.clip", (2.0,)),
     ]
     assert len(paper.dimensions) == 3
+
+
+PAPER = ("fine-tuning", "multitask", "from-scratch", "online-ewc", "si", "masking", "masking+si", "hnet")
+PAPER += ("coresets", "rtf", "hnet+r")
+GRIDS = ("copy", "permuted-copy", "padded-copy", "pattern-manipulation", "smnist", "audioset", "pos", "dsa")
+SHAPES = {  # of benchmarks whose data are not included
+    ("audioset", "smoke"): TaskShape(128, (3,) * 3),
+    ("audioset", "laptop"): TaskShape(128, (10,) * 10),
+    ("pos", "smoke"): TaskShape(64, (17,) * 3),
+    ("pos", "laptop"): TaskShape(64, (17,) * 20),
+    ("dsa", "smoke"): TaskShape(45, (2, 4)),
+    ("dsa", "laptop"): TaskShape(45, (2, 4, 6, 8, 10, 12)),
+}
+
+
+def test_there_is_a_test_for_every_grid():
+    names = {path.name.removesuffix(".toml") for path in (files("perdure.search") / "grids").iterdir()}
+    assert names - {"any", "beyond"} == set(GRIDS)
+
+
+@pytest.mark.parametrize("scale", ["smoke", "laptop"])
+@pytest.mark.parametrize("benchmark", GRIDS)
+def test_every_grid_has_points_that_can_be_tried(benchmark, scale):
+    """For each of the paper's methods; what cannot be combined with the benchmark is refused before."""
+    shape = SHAPES.get((benchmark, scale)) or Problem(benchmark, "si", scale, {}).shape
+    for method in PAPER:
+        if benchmark == "pos" and method in ("rtf", "hnet+r"):
+            continue
+        problem = Problem(benchmark, method, scale, {})
+        vars(problem)["shape"] = shape
+        space = problem.checked(grid_space(benchmark, method, scale))
+        reasons = []
+
+        def fits(point, problem=problem, space=space, reasons=reasons):
+            reasons.append(problem.refusal(space, problem.config(point, 1000)))
+            return reasons[-1] is None
+
+        assert generation("random", space, problem, 2, accept=fits), (method, reasons[:1])

@@ -39,6 +39,11 @@ SIZE_ERRORS = (MemoryError, RuntimeError, ValueError, OverflowError)
 _SIZE_WORDS = ("allocat", "Maximum allowed dimension", "array is too big", "too large to convert")
 
 
+def counted(number: int, word: str) -> str:
+    """A number of things in words: 1 trial, 2 trials."""
+    return f"{number} {word}" + ("" if number == 1 else "s")
+
+
 def out_of_memory(error: BaseException) -> bool:
     """Whether an error means that memory ran out, or never could be enough: Python's, numpy's or torch's."""
     if isinstance(error, MemoryError):

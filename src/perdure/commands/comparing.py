@@ -174,6 +174,7 @@ def _carry_out(
     from perdure.learning.engine import RunOptions
 
     signals = Signals()
+    told: dict[str, dict[int, str]] = {design.id: {} for design in designs}
     options = RunOptions(
         stop=signals.asked,
         device=device(read.options),
@@ -185,10 +186,11 @@ def _carry_out(
                 comparison,
                 designs,
                 runs,
-                lambda design, share: searched(design, runs, engine, options, share),
+                lambda design, share: searched(design, runs, engine, options, share, told[design.id]),
                 budget,
                 engine.workers,
                 clock,
+                lambda text: print(text, file=sys.stderr),
             ).run()
     except Interrupted as stop:
         stop.code = signals.code
@@ -197,10 +199,19 @@ def _carry_out(
 
 def _tell(comparison: Comparison, runs: Path, out: Path | None, *, as_json: bool) -> int:
     """Print the table and write the page."""
+    from perdure.compare.answer import entries
     from perdure.compare.question import place
-    from perdure.report.compared import comparison_json, comparison_lines, comparison_table, write_comparison
+    from perdure.report.compared import (
+        comparison_json,
+        comparison_lines,
+        comparison_table,
+        no_result,
+        write_comparison,
+    )
     from perdure.report.terminal import show
 
+    if not entries(comparison, runs):
+        raise PerdureError(no_result(comparison, runs))
     path = out or place(runs, comparison.id) / PAGE
     write_comparison(path, comparison, runs)
     if as_json:

@@ -210,16 +210,23 @@ def _carry_out(designs: list[Design], read: Arguments) -> tuple[list[Search], li
     return searches, faults
 
 
-def searched(design: Design, runs: Path, engine: Engine, options: Any, budget: Budget) -> Search:
-    """One search, with its progress on standard error."""
+def searched(
+    design: Design,
+    runs: Path,
+    engine: Engine,
+    options: Any,
+    budget: Budget,
+    told: dict[int, str] | None = None,
+) -> Search:
+    """One search, with its progress on standard error; of trials in `told` nothing is said again."""
     from perdure.report.search_board import SearchBoard
     from perdure.search.crew import Crew
     from perdure.search.state import place
     from perdure.search.study import Study
 
-    with SearchBoard(design, budget.trials) as board:
+    with SearchBoard(design, budget.trials, told) as board:
         crew = Crew(engine, place(runs, design.id), options, board.moved)
-        return Study(design, runs, crew, budget, board.changed).run()
+        return Study(design, runs, crew, budget, board.changed, board.remark).run()
 
 
 def _print(search: Search, runs: Path, *, as_json: bool) -> None:

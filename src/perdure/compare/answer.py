@@ -12,7 +12,8 @@ from pathlib import Path
 
 from perdure.analysis.statistics import Number, number, paired_verdict
 from perdure.compare.demands import Demands, demands
-from perdure.compare.question import Comparison
+from perdure.compare.question import Comparison, Conclusion
+from perdure.errors import PerdureError, counted
 from perdure.search.selection import score, validation_of
 from perdure.search.state import Search, find_search
 from perdure.storage.record import Record
@@ -62,11 +63,18 @@ def forgetting(record: Record) -> float:
     return sum(lost) / len(lost) if lost else 0.0
 
 
+def conclude(search: Search) -> Conclusion:
+    """What is kept of a finished search: not what its runs were like, which is in their records."""
+    problem = search.design.problem
+    return Conclusion(
+        replace(search, seen={}, failures={}), demands(problem.config(search.values, 0), problem.shape)
+    )
+
+
 def entries(comparison: Comparison, runs: Path) -> list[Entry]:
     """The methods that took part and met all constraints, best first by validation accuracy."""
-    found = [_entry(find_search(runs, name), runs) for name in comparison.taking_part.values()]
     limit = comparison.constraints.memory
-    met = [each for each in found if each is not None and (limit is None or each.kept[-1] <= limit)]
+    met = [each for each in _every(comparison, runs) if limit is None or each.kept[-1] <= limit]
     ranked = sorted(met, key=lambda each: (-each.validation, each.method))
     return [_against(ranked[0], each) for each in ranked]
 
@@ -74,28 +82,73 @@ def entries(comparison: Comparison, runs: Path) -> list[Entry]:
 def over_the_limit(comparison: Comparison, runs: Path) -> dict[str, int]:
     """Methods whose chosen setting keeps more than is allowed, and how many bytes."""
     limit = comparison.constraints.memory
-    found = [_entry(find_search(runs, name), runs) for name in comparison.taking_part.values()]
     return {
-        each.method: each.kept[-1] for each in found if each and limit is not None and each.kept[-1] > limit
+        each.method: each.kept[-1]
+        for each in _every(comparison, runs)
+        if limit is not None and each.kept[-1] > limit
     }
 
 
-def _entry(search: Search, runs: Path) -> Entry | None:
-    """A finished search as an entry; None if no reporting seed has finished."""
-    hashes = [name for each in search.candidates if each.trial == search.chosen for name in each.hashes]
-    found = [RunFolder(runs, name).record() for name in hashes]
-    records = [record for record in found if record is not None and record.kept]
-    reached = score([validation_of(record.json) for record in records])
-    if not records or reached is None:
+def missing(comparison: Comparison, runs: Path) -> dict[str, str]:
+    """What is not there, or not all, of methods that took part."""
+    found = {method: _missing(comparison, method, runs) for method in comparison.taking_part}
+    return {method: words for method, words in found.items() if words}
+
+
+def _missing(comparison: Comparison, method: str, runs: Path) -> str:
+    search = _search(comparison, method, runs)
+    if search is None:
+        return "its search is missing"
+    hashes = _reported(search)
+    if not hashes:
+        return "its search has no runs with reporting seeds"
+    lost = len(hashes) - len(_records(search, runs))
+    verb = "is" if lost == 1 else "are"
+    return f"{lost} of its {counted(len(hashes), 'run')} with reporting seeds {verb} missing" if lost else ""
+
+
+def _every(comparison: Comparison, runs: Path) -> list[Entry]:
+    """All methods that took part and of which there are records."""
+    found = [_entry(comparison, method, runs) for method in comparison.taking_part]
+    return [each for each in found if each is not None]
+
+
+def _search(comparison: Comparison, method: str, runs: Path) -> Search | None:
+    """A method's search as it was when the comparison ended, in older ones as it is; None if it is lost."""
+    if comparison.concluded:
+        kept = comparison.concluded.get(method)
+        return None if kept is None else kept.search
+    try:
+        return find_search(runs, comparison.searches[method])
+    except PerdureError:
         return None
-    problem = search.design.problem
-    config = problem.config(search.values, 0)
+
+
+def _reported(search: Search) -> list[str]:
+    """The hashes of the chosen setting's runs with reporting seeds."""
+    return [name for each in search.candidates if each.trial == search.chosen for name in each.hashes]
+
+
+def _records(search: Search, runs: Path) -> list[Record]:
+    found = [RunFolder(runs, name).record() for name in _reported(search)]
+    records = [record for record in found if record is not None and record.kept]
+    return sorted(records, key=lambda record: record.seed)
+
+
+def _entry(comparison: Comparison, method: str, runs: Path) -> Entry | None:
+    """A method with its chosen setting; None if no reporting seed has finished."""
+    search = _search(comparison, method, runs)
+    records = [] if search is None else _records(search, runs)
+    reached = score([validation_of(record.json) for record in records])
+    if search is None or not records or reached is None:
+        return None
+    kept = comparison.concluded.get(method) or conclude(search)
     times = [sum(each["train"] + each["finish"] for each in record.timings) for record in records]
     return Entry(
-        method=search.design.method,
+        method=method,
         search=search,
-        records=sorted(records, key=lambda record: record.seed),
-        demands=demands(config, problem.shape),
+        records=records,
+        demands=kept.demands,
         validation=reached,
         final=number([record.final for record in records]),
         during=number([record.during for record in records]),

@@ -1,6 +1,7 @@
 """The question of a comparison and its state: one JSON file, RUNS/comparisons/ID/comparison.json.
 
-Results are not copied: they are in the searches of the methods and in the records of the reporting seeds.
+What a comparison concluded is kept with it: for each method its trials, candidates and choice as they were
+then, since its search may go on. Numbers are in the records of the reporting seeds, which never change.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from perdure.compare.demands import Demands
 from perdure.errors import PerdureError
 from perdure.files import Damaged, read_json, write_json
-from perdure.search.state import Design
+from perdure.search.state import Design, Search, search_from
 
 FOLDER, FILE = "comparisons", "comparison.json"
 UNITS = {"b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "kib": 1024, "mib": 1024**2, "gib": 1024**3}
@@ -34,6 +36,20 @@ class Constraints:
     """Bytes that may outlive a task."""
     task_unknown: bool = False
     """At test time nobody tells which task a sequence belongs to."""
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """What a comparison found about one method."""
+
+    search: Search
+    """Its trials, candidates and choice when the comparison ended."""
+    demands: Demands
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"search": self.search.json, "demands": self.demands._asdict()}
 
 
 @dataclass
@@ -56,6 +72,8 @@ class Comparison:
     seconds: float = 0.0
     """Time spent so far, over all sessions."""
     complete: bool = False
+    concluded: dict[str, Conclusion] = field(default_factory=dict)
+    """The answer, by method; empty until the comparison is complete, and in those of earlier versions."""
 
     @property
     def id(self) -> str:
@@ -68,9 +86,17 @@ class Comparison:
         """The searches of methods that were not left out."""
         return {method: name for method, name in self.searches.items() if method not in self.left_out}
 
+    @property
+    def json(self) -> dict[str, Any]:
+        """As plain data."""
+        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        concluded = {method: each.json for method, each in self.concluded.items()}
+        more = {"constraints": asdict(self.constraints), "concluded": concluded}
+        return {"format": 1, "id": self.id, **own, **more}
+
     def save(self, runs: Path) -> None:
         """Write the file."""
-        write_json(place(runs, self.id) / FILE, {"format": 1, "id": self.id, **asdict(self)})
+        write_json(place(runs, self.id) / FILE, self.json)
 
 
 def asked(
@@ -91,7 +117,12 @@ def comparison_from(data: Any) -> Comparison:
     """The comparison that `save` wrote; raises Damaged for anything else."""
     try:
         rest = {name: value for name, value in data.items() if name not in ("format", "id")}
-        found = Comparison(**(rest | {"constraints": Constraints(**data["constraints"])}))
+        concluded = {
+            method: Conclusion(search_from(each["search"]), Demands(**each["demands"]))
+            for method, each in data.get("concluded", {}).items()
+        }
+        more = {"constraints": Constraints(**data["constraints"]), "concluded": concluded}
+        found = Comparison(**(rest | more))
     except (AttributeError, KeyError, TypeError) as error:
         raise Damaged(f"it is not a complete comparison ({error})") from error
     if found.id != data["id"]:
@@ -101,11 +132,17 @@ def comparison_from(data: Any) -> Comparison:
 
 def resumed(runs: Path, comparison: Comparison) -> Comparison:
     """The same comparison with the time that earlier sessions took; a damaged file counts as none."""
-    path = place(runs, comparison.id) / FILE
-    if path.exists():
-        with suppress(Damaged):
-            comparison.seconds = comparison_from(read_json(path)).seconds
+    earlier = stored(runs, comparison.id)
+    comparison.seconds = 0.0 if earlier is None else earlier.seconds
     return comparison
+
+
+def stored(runs: Path, name: str) -> Comparison | None:
+    """A comparison by its id; None if there is none, or its file is damaged."""
+    path = place(runs, name) / FILE
+    with suppress(Damaged):
+        return comparison_from(read_json(path)) if path.exists() else None
+    return None
 
 
 def all_comparisons(runs: Path) -> tuple[list[Comparison], list[str]]:

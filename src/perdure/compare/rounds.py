@@ -2,20 +2,23 @@
 
 A round adds the same trials to the search of every method. How many, and whether there is another round,
 follows from the times of those before, less what the reporting seeds of all methods will need. So the number
-of trials is the same for all whenever the time is up, however slow a method is.
+of trials is the same for all whenever the time is up, however slow a method is. Of a search that has more
+trials than the others, only the first ones count here; the search itself keeps them all.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 
-from perdure.compare.question import Comparison
-from perdure.errors import Interrupted, PerdureError, Refused
+from perdure.compare.answer import conclude
+from perdure.compare.question import Comparison, stored
+from perdure.errors import Interrupted, PerdureError, Refused, counted
 from perdure.search.clock import CAUTION, Clock, needed
+from perdure.search.keeping import reported
 from perdure.search.state import TRIALS, Design, Search, load
 from perdure.search.study import Budget
 from perdure.storage.store import RunFolder
@@ -38,23 +41,53 @@ class Rounds:
     budget: Budget
     workers: int
     clock: Clock = field(default_factory=lambda: Clock(None))
+    say: Callable[[str], None] = lambda text: None
+    """Given remarks for the user."""
+    there: int = 0
+    """Trials that all searches have before the first round."""
+    earlier: Comparison | None = None
+    """What was stored before."""
 
     def run(self) -> dict[str, Search]:
         """The finished searches by method, each with the same number of trials and all reporting seeds."""
         comparison = self.comparison
+        self.earlier = stored(self.runs, comparison.id)
+        self._stretch()
         comparison.seeds, comparison.hours = self.budget.seeds, self.budget.hours
         try:
             self._tune()
             found = self._report()
+            comparison.concluded = {method: conclude(search) for method, search in found.items()}
             comparison.complete = True
         finally:
             comparison.seconds = self.clock.spent
-            comparison.save(self.runs)
+            self._save()
         if not found:
             reasons = "; ".join(f"{name}: {why.rstrip('.')}" for name, why in comparison.left_out.items())
             hint = "" if self.clock.hours is None else "; more --hours, or fewer --methods, may help"
             raise PerdureError(f"No method has a result ({reasons}){hint}.")
         return found
+
+    def _save(self) -> None:
+        """Write the state; a finished comparison's answer stays until there is one for as many methods."""
+        now, earlier = self.comparison, self.earlier
+        if earlier is not None and earlier.complete:
+            answered = now.complete and now.concluded and now.concluded.keys() >= earlier.concluded.keys()
+            now = now if answered else replace(earlier, seconds=now.seconds)
+        now.save(self.runs)
+
+    def _stretch(self) -> None:
+        """Raise the budget to what every method has already, so that a smaller one takes nothing away."""
+        present = [load(self.runs, design) for design in self._taking_part()]
+        self.there = min(map(_ended, present), default=0)
+        asked, seeds = self.budget.trials, min(map(reported, present), default=0)
+        if self.there > asked or seeds > self.budget.seeds:
+            trials, seeds = max(self.there, asked), max(seeds, self.budget.seeds)
+            self.budget = replace(self.budget, trials=trials, seeds=seeds)
+            if self.earlier is not None:  # which was asked for as much
+                self.comparison.command = self.earlier.command
+            there = f"{counted(trials, 'trial')} and {counted(seeds, 'reporting seed')}"
+            self.say(f"All methods have more than is asked for now, and it counts: {there} of each")
 
     def _taking_part(self) -> list[Design]:
         return [design for design in self.designs if design.method not in self.comparison.left_out]
@@ -79,7 +112,7 @@ class Rounds:
             reached = min((_ended(each) for each in searches.values()), default=0)
             count, stuck = max(reached, count), reached < more
             self.comparison.trials = count
-            self.comparison.save(self.runs)
+            self._save()
             if stuck or not searches:
                 break
 
@@ -87,7 +120,7 @@ class Rounds:
         """How many trials every method should have after the next round."""
         step = max(self.workers, 1)
         if not count:
-            return min(step, self.budget.trials)
+            return max(min(step, self.budget.trials), self.there)
         seconds = sum(_trial_seconds(each) for each in searches.values()) * CAUTION
         room = self.clock.left - self._reserve(searches)
         rounds = math.floor(room / seconds) if seconds > 0 else GROWTH * count
@@ -111,7 +144,7 @@ class Rounds:
             elif search is not None:
                 reason = next((c.reason for c in search.candidates if c.reason), "")
                 self.comparison.left_out[design.method] = f"no reporting seed was finished ({reason})"
-            self.comparison.save(self.runs)
+            self._save()
         return found
 
     def _searched(
@@ -127,7 +160,7 @@ class Rounds:
             left = left if share is None else left / (share[1] - share[0])
             hours = (load(self.runs, design).seconds + left) / 3600
         try:
-            return self.search(design, Budget(trials, hours, seeds))
+            return self.search(design, Budget(trials, hours, seeds, exact=True))
         except (Interrupted, Refused):
             raise
         except PerdureError as error:

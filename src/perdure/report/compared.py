@@ -11,8 +11,19 @@ from markupsafe import Markup
 from rich.table import Table
 
 from perdure.analysis.statistics import MARGIN, NOT_DECIDED, TOO_CLOSE, Number
-from perdure.compare.answer import Answer, Entry, answers, entries, front, memory, over_the_limit, seconds
+from perdure.compare.answer import (
+    Answer,
+    Entry,
+    answers,
+    entries,
+    front,
+    memory,
+    missing,
+    over_the_limit,
+    seconds,
+)
 from perdure.compare.question import Comparison, Constraints
+from perdure.errors import counted
 from perdure.report.numbers import duration, points, size
 from perdure.report.plots import Mark, chart, linear, logarithmic
 from perdure.report.reproduce import command_of
@@ -65,6 +76,8 @@ class ComparisonSection:
     """The command that made the comparison."""
     rows: list[Row]
     left_out: list[tuple[str, str]]
+    missing: list[tuple[str, str]]
+    """Methods of which something is lost, and what."""
     changes: list[tuple[str, str, str]]
     """Condition, method, and what it reaches."""
     plots: list[tuple[str, Markup]]
@@ -83,15 +96,16 @@ def comparison_section(
     found = entries(comparison, runs)
     if not found:
         return None
-    best, trials = found[0], comparison.trials
+    best = found[0]
     facts = [
         f"comparison {comparison.id}",
         f"scale {comparison.scale}",
-        f"{trials} trial{'s' if trials != 1 else ''} for each method",
-        f"{comparison.seeds} reporting seeds",
+        f"{counted(comparison.trials, 'trial')} for each method",
+        counted(comparison.seeds, "reporting seed"),
         f"{duration(comparison.seconds)}"
         + ("" if comparison.hours is None else f" of {duration(3600 * comparison.hours)} allowed"),
         *constraint_words(comparison.constraints),
+        *([] if comparison.complete else ["not complete"]),
     ]
     return ComparisonSection(
         id=identity,
@@ -102,11 +116,21 @@ def comparison_section(
         asked=comparison.command,
         rows=[_row(each, best, sections) for each in found],
         left_out=list(_left_out(comparison, runs).items()),
+        missing=list(missing(comparison, runs).items()),
         changes=[_change(each, best) for each in answers(found, size)],
         plots=_plots(found, styles),
         curves=_curves(found, styles),
         score=best.records[0].score,
     )
+
+
+def no_result(comparison: Comparison, runs: Path) -> str:
+    """Why a comparison has no section, in a sentence."""
+    which = f"Comparison {comparison.id} ({comparison.benchmark}, scale {comparison.scale})"
+    reasons = _left_out(comparison, runs) | missing(comparison, runs)
+    told = "; ".join(f"{method}: {why.rstrip('.')}" for method, why in reasons.items())
+    state = "has no result" if comparison.complete else "is not complete and has no result yet"
+    return f"{which} {state}" + (f" ({told})." if told else ".")
 
 
 def subject(search: Search) -> str:
@@ -283,7 +307,8 @@ def write_comparison(path: Path, comparison: Comparison, runs: Path) -> None:
 
 def comparison_table(comparison: Comparison, runs: Path) -> Table:
     """The ranking, for the terminal."""
-    title = f"{comparison.benchmark} at scale {comparison.scale}: {comparison.trials} trials for each method"
+    trials = counted(comparison.trials, "trial")
+    title = f"{comparison.benchmark} at scale {comparison.scale}: {trials} for each method"
     table = Table(title=title, title_justify="left")
     columns = (
         "",
@@ -316,6 +341,7 @@ def comparison_lines(comparison: Comparison, runs: Path) -> list[str]:
     found = entries(comparison, runs)
     lines = conclusion(found)
     lines += [f"Left out: {name}: {why.rstrip('.')}." for name, why in _left_out(comparison, runs).items()]
+    lines += [f"Missing: {name}: {what}." for name, what in missing(comparison, runs).items()]
     for condition, method, reached in (_change(each, found[0]) for each in answers(found, size)):
         lines.append(f"If {condition}: {method}" + (f" ({reached})." if reached else "."))
     return [*lines, f"To train it: {command_of(found[0].records[0])}"]
@@ -348,5 +374,6 @@ def comparison_json(comparison: Comparison, runs: Path) -> dict[str, Any]:
         "seconds": comparison.seconds,
         "ranking": rows,
         "left_out": _left_out(comparison, runs),
+        "missing": missing(comparison, runs),
         "command": command_of(found[0].records[0]),
     }

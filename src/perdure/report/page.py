@@ -20,7 +20,7 @@ from perdure.compare.question import Comparison
 from perdure.errors import PerdureError
 from perdure.files import write
 from perdure.paper.findings import Findings
-from perdure.report.compared import comparison_section
+from perdure.report.compared import comparison_section, no_result
 from perdure.report.numbers import duration, plain
 from perdure.report.palette import Colour, method_colours
 from perdure.report.runs import comparisons as means_by_method
@@ -84,6 +84,11 @@ def page(
         for one in comparisons
         if runs is not None
     ]
+    unanswered = [
+        no_result(one, runs)
+        for one, section in zip(comparisons, compared, strict=False)
+        if section is None and runs is not None
+    ]
     early, script = _script([EARLY]), _script(SCRIPTS)
     data = {target: run_data(record) for target, record in named.values()}
     return (
@@ -103,6 +108,7 @@ def page(
             methods=styles,
             searches=[search_section(one, sections[one.id], styles) for one in searches if one.trials],
             compared=[one for one in compared if one is not None],
+            unanswered=unanswered,
             benchmarks=sorted({record.benchmark for record in records}),
             comparisons=means_by_method(records),
             scores=list(dict.fromkeys(record.score for record in records)),

@@ -9,26 +9,26 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from perdure.errors import counted
 from perdure.learning.engine import Progress
 from perdure.mailbox import News
 from perdure.report.progress import QUIET_SECONDS
 from perdure.report.searches import percent, values_text
 from perdure.search.crew import Job
-from perdure.search.state import Design, Search
+from perdure.search.state import ENDED, Design, Search
 
 SHOWN = 8
 """Number of trials shown, best first."""
-ENDED = ("finished", "stopped", "failed")
 
 
 class SearchBoard:
     """Shows validation accuracy only; a context manager whose methods are given to crew and study."""
 
-    def __init__(self, design: Design, trials: int) -> None:
-        """`trials` is the maximum number of trials."""
+    def __init__(self, design: Design, trials: int, told: dict[int, str] | None = None) -> None:
+        """`trials` is the maximum number of trials; `told` those of which earlier boards spoke, by number."""
         self.design, self.trials = design, trials
         self.console = Console(stderr=True, highlight=False)
-        self.told: dict[int, str] = {}
+        self.told = {} if told is None else told
         self.candidates = 0
         self.running: dict[str, Progress] = {}
         self.search: Search | None = None
@@ -40,7 +40,9 @@ class SearchBoard:
         if self.console.is_terminal:
             self.live = Live(self.table(), console=self.console, refresh_per_second=4, transient=True)
             self.live.start()
-        self._say(f"{self.design.benchmark} {self.design.method}: at most {self.trials} trials")
+        if len(self.told) < self.trials:
+            most = counted(self.trials, "trial")
+            self.say(f"{self.design.benchmark} {self.design.method}: at most {most}")
         return self
 
     def __exit__(
@@ -55,26 +57,27 @@ class SearchBoard:
         if isinstance(news, Progress):
             self.running[job.label] = news
             if time.monotonic() - self.spoke > QUIET_SECONDS:
-                self._say(f"{job.label}: {_where(news)}")
+                self.say(f"{job.label}: {_where(news)}")
             if self.live is not None:
                 self.live.update(self.table())
 
     def changed(self, search: Search) -> None:
         """Show the new state of the search."""
         self.search = search
+        self.trials = max(self.trials, len(search.trials))
         for trial in search.trials:
             if trial.status in ENDED and self.told.get(trial.number) != trial.status:
                 self.told[trial.number] = trial.status
                 self.running.pop(f"{self.design.method} trial {trial.number}", None)
                 reached = f"validation final {percent(trial.final)}" if trial.final is not None else "failed"
                 why = f": {trial.reason}" if trial.reason else ""
-                self._say(
+                self.say(
                     f"[{len(self.told)}/{self.trials}] {self.design.method} trial {trial.number}: {reached} "
                     f"({trial.seconds:.0f} s){why}  {values_text(trial.values)}"
                 )
         for candidate in search.candidates[self.candidates :]:
             word = "robust" if candidate.robust else "not robust"
-            self._say(
+            self.say(
                 f"{self.design.method} trial {candidate.trial} with reporting seeds: "
                 f"{percent(candidate.final) or candidate.reason}, {word}"
             )
@@ -82,15 +85,21 @@ class SearchBoard:
         if self.live is not None:
             self.live.update(self.table())
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Print a line about the progress, unless there is a live table."""
         if self.live is None:
-            self.spoke = time.monotonic()
-            self.console.print(text, markup=False, soft_wrap=True)
+            self.remark(text)
+
+    def remark(self, text: str) -> None:
+        """Print a line; a live table goes on below it."""
+        self.spoke = time.monotonic()
+        self.console.print(text, markup=False, soft_wrap=True)
 
     def table(self) -> Table:
         """The best trials so far, and those in progress."""
         spent = (time.monotonic() - self.begun) / 60
-        title = f"{self.design.benchmark} {self.design.method}: {len(self.told)} of {self.trials} trials"
+        done = f"{len(self.told)} of {counted(self.trials, 'trial')}"
+        title = f"{self.design.benchmark} {self.design.method}: {done}"
         table = Table(title=f"{title}, {spent:.1f} min", title_justify="left")
         for column in ("trial", "validation final", "values"):
             table.add_column(column, justify="right" if column == "validation final" else "left")

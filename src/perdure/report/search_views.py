@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from perdure.errors import counted
 from perdure.options import option_text
 from perdure.report.numbers import duration, points
 from perdure.report.plots import Mark, Scale, Shape, categories, chart, linear, logarithmic
@@ -69,7 +70,7 @@ def search_section(search: Search, identity: str, styles: Mapping[str, str]) -> 
     facts = [
         f"search {search.id}",
         f"scale {design.scale}",
-        f"{len(search.trials)} trials: {', '.join(tried)}",
+        f"{counted(len(search.trials), 'trial')}: {', '.join(tried)}",
         f"sampler {design.sampler}" + (", halving" if design.halving else ""),
         f"tuning seed{'s' if len(design.tuning_seeds) > 1 else ''} {seeds}",
         duration(search.seconds),
@@ -127,7 +128,7 @@ def _why(search: Search) -> list[str]:
         f"after the last task ({percent(trial.final)} %)."
     ]
     for candidate in search.candidates:
-        which = f"Trial {candidate.trial} with {len(candidate.hashes)} reporting seeds: "
+        which = f"Trial {candidate.trial} with {counted(len(candidate.hashes), 'reporting seed')}: "
         if candidate.final is None:
             said.append(f"{which}not all finished ({candidate.reason.rstrip('.')}).")
             continue
@@ -135,7 +136,7 @@ def _why(search: Search) -> list[str]:
         limit = f"at most {search.design.margin:g} points below its tuning score"
         word = f"robust, since it is {limit}" if candidate.robust else f"not robust, since it is not {limit}"
         said.append(f"{which}validation {percent(candidate.final)} % (tuning: {percent(tuned)} %), {word}.")
-    if len(search.candidates) > 1:
+    if len(search.candidates) > 1 and not search.candidates[0].robust:
         said.append("Since the best was not robust, the next were run too, and the best of them was chosen.")
     return said
 
@@ -154,7 +155,7 @@ def strip(search: Search, style: str) -> Markup:
         across,
         heights,
         titles=("trials, sorted", "validation %"),
-        told=f"Validation accuracy of {len(marks)} trials of {search.design.method}, sorted",
+        told=f"Validation accuracy of {counted(len(marks), 'trial')} of {search.design.method}, sorted",
     )
 
 

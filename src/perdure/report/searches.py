@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from perdure.errors import counted
 from perdure.options import option_text
 from perdure.report.table import Table
 from perdure.report.tables import summary
@@ -42,7 +43,7 @@ def search_table(search: Search) -> Table:
 def _counts(search: Search) -> str:
     counts = Counter(trial.status for trial in search.trials)
     words = [f"{counts[status]} {status}" for status in ("stopped", "failed", "waiting") if counts[status]]
-    return ", ".join([f"{len(search.trials)} trials", *words])
+    return ", ".join([counted(len(search.trials), "trial"), *words])
 
 
 def short_name(name: str, among: Sequence[str]) -> str:

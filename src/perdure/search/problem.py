@@ -149,8 +149,12 @@ def check_domain(kinds: Sections, name: str, domain: Domain) -> None:
 
 
 def whole_numbers(kinds: Sections, name: str, domain: Range) -> bool:
-    """Whether an option takes integers only; raises if it takes no numbers."""
-    for fault in (fault_of(kinds, name, domain.low), fault_of(kinds, name, domain.high)):
+    """Whether an option takes integers only, as layer sizes do; raises if it takes no numbers."""
+    for end in (domain.low, domain.high):
+        whole = float(end).is_integer()
+        fault = fault_of(kinds, name, int(end) if whole else end)
+        if fault is not None and math.isfinite(end) and fault_of(kinds, name, math.ceil(end)) is None:
+            raise PerdureError(f"{name} takes whole numbers (given: {domain}).")
         if fault is not None:
             raise PerdureError(f"{name}: {fault} (given: {domain}).")
     between = math.floor(domain.at(0.5)) + 0.5

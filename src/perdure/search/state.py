@@ -25,6 +25,8 @@ SEARCHES, TRIALS = "searches", "trials"
 """Folders within the folder of runs; trials are kept apart because they are not reported."""
 TUNING = 1000
 """The first tuning seed; reporting seeds start at 0."""
+ENDED = ("finished", "stopped", "failed")
+"""The states of trials that need no more work."""
 
 
 @dataclass(frozen=True)

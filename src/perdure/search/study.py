@@ -6,7 +6,8 @@
 3. The best is run with reporting seeds, which are never tuning seeds. If it is not robust, so are the second
    and third, and the best of the three by validation is chosen (the paper's rule).
 
-Everything can be recovered from records, so finished work is never repeated, whichever process died.
+Everything can be recovered from records, so finished work is never repeated, whichever process died. What the
+stored state has, it keeps (`keeping.py`): neither a smaller budget nor an interruption takes anything away.
 """
 
 from __future__ import annotations
@@ -15,17 +16,18 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
 from filelock import FileLock, Timeout
 
 from perdure.config import Config
-from perdure.errors import Busy, PerdureError
+from perdure.errors import Busy, PerdureError, counted
 from perdure.search.clock import Clock, needed
 from perdure.search.crew import MAILBOX, Crew, Failure, Job
 from perdure.search.halving import Rung, rungs
+from perdure.search.keeping import begun, reported, together
 from perdure.search.ledger import Ledger
 from perdure.search.samplers import SAMPLERS
 from perdure.search.selection import (
@@ -38,9 +40,10 @@ from perdure.search.selection import (
     survivors,
 )
 from perdure.search.spaces import Values
-from perdure.search.state import TRIALS, Candidate, Design, Search, Trial, load, place
+from perdure.search.state import FILE, TRIALS, Candidate, Design, Search, Trial, load, place
 from perdure.storage.store import RunFolder, writable
 
+LOCK = ".lock"
 SAVE_EVERY = 1.0
 """Seconds between writes of the state; anything not yet written is recovered from records."""
 OUT_OF_TIME = "not finished within the time limit"
@@ -54,6 +57,8 @@ class Budget:
     hours: float | None = None
     seeds: int = 5
     """Number of reporting seeds: 0, 1, ..."""
+    exact: bool = False
+    """Whether a search with more trials or seeds is seen as if it had only these: for equal budgets."""
 
 
 class Study:
@@ -66,12 +71,14 @@ class Study:
         crew: Crew,
         budget: Budget,
         changed: Callable[[Search], None] = lambda search: None,
+        say: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """`changed` is called whenever the state has changed."""
+        """`changed` is called whenever the state has changed, `say` with remarks for the user."""
         self.design, self.runs, self.crew, self.budget, self.changed = design, runs, crew, budget, changed
+        self.say, self.asked = say, budget.trials
         self.problem = design.problem
         self.trials_folder = runs / TRIALS
-        self.search = Search(design)
+        self.search, self.before = Search(design), Search(design)
         self.ledger = Ledger(self.search)
         self.hashes: set[str] = set()
         self.clock = Clock(budget.hours)
@@ -84,10 +91,10 @@ class Study:
             )
 
     def run(self) -> Search:
-        """Run, or resume, to the end."""
+        """Run, or resume, to the end; returns all that is known, with an exact budget what is asked for."""
         folder = place(self.runs, self.design.id)
         writable(folder)
-        lock = FileLock(folder / ".lock")
+        lock = FileLock(folder / LOCK)
         try:
             lock.acquire(blocking=False)
         except Timeout:
@@ -96,24 +103,42 @@ class Study:
             for left in folder.glob(f"{MAILBOX}*"):  # left by a killed driver; removing it stops its jobs
                 _remove(left)
             self._start()
-            self._tune()
-            self._choose()
-            self.search.complete = True
-        finally:
             try:
-                self._save(now=True)
+                self._tune()
+                self._choose()
+                self.search.complete = True
             finally:
-                lock.release()
-        return self.search
+                self._save(now=True)
+                if not (folder / FILE).exists():
+                    _discard(folder)
+        finally:
+            lock.release()
+        return self.search if self.budget.exact else self._whole
 
     def _start(self) -> None:
         """Load the state; the same trials are proposed again and known results reused."""
-        self.search = load(self.runs, self.design)
+        self.before = before = load(self.runs, self.design)
+        self.clock = Clock(self.budget.hours, before.seconds)
+        if not self.budget.exact:
+            self._stretch()
+        seen, failures, seeds = dict(before.seen), dict(before.failures), list(range(self.budget.seeds))
+        self.search = Search(self.design, seen=seen, failures=failures, seeds=seeds)
         self.ledger = Ledger(self.search)
-        self.clock = Clock(self.budget.hours, self.search.seconds)
-        self.search.trials, self.search.refused, self.search.candidates = [], [], []
-        self.search.chosen, self.search.complete = None, False
-        self.search.seeds = list(range(self.budget.seeds))
+
+    def _stretch(self) -> None:
+        """Raise the budget to what there is: a search that is asked for less still has all it had."""
+        trials = max((trial.number for trial in begun(self.before)), default=0)
+        seeds = reported(self.before)
+        if trials > self.budget.trials or seeds > self.budget.seeds:
+            trials, seeds = max(trials, self.budget.trials), max(seeds, self.budget.seeds)
+            self.budget = replace(self.budget, trials=trials, seeds=seeds)
+            there = f"{counted(trials, 'trial')} and {counted(seeds, 'reporting seed')}"
+            self.say(f"{self.design.method}: more was done before than is asked for, and it counts: {there}")
+
+    @property
+    def _whole(self) -> Search:
+        """The state with all that the stored one had."""
+        return together(self.search, self.before)
 
     # -- tuning ------------------------------------------------------------------------------------------
 
@@ -123,17 +148,26 @@ class Study:
         sampler = SAMPLERS[design.sampler](design.space, self.problem, self._accept, design.seed)
         while len(trials) < self.budget.trials:
             points = sampler.generation([trial.final for trial in trials], self.budget.trials - len(trials))
-            if not points:
+            proposed = [self._trial(len(trials) + number, point) for number, point in enumerate(points, 1)]
+            new = self._wanted(proposed)
+            if not new:
                 break
-            new = [self._trial(len(trials) + number, point) for number, point in enumerate(points, 1)]
             trials += new
             self._try(new)
             self._rank()
-            if any(trial.status == "waiting" for trial in new):
-                break  # the time is up
-        if not trials:
+            if len(new) < len(proposed) or any(trial.status == "waiting" for trial in new):
+                break  # there are enough, or the time is up
+        if not self.budget.exact:
+            self.search.trials = self._whole.trials
+        if not self.search.trials:
             reasons = "; ".join(self.search.refused[:3]) or "the space is empty"
             raise PerdureError(f"No point of the space of {design.method} can be tried: {reasons}.")
+
+    def _wanted(self, proposed: Sequence[Trial]) -> list[Trial]:
+        """The trials that are asked for, and more of them only as far as they were begun before."""
+        known = {tuple(trial.hashes) for trial in begun(self.before)}
+        last = max((trial.number for trial in proposed if tuple(trial.hashes) in known), default=0)
+        return [trial for trial in proposed if trial.number <= max(self.asked, last)]
 
     def _accept(self, point: Values) -> bool:
         """Whether a point gives a valid config that was not proposed before."""
@@ -170,10 +204,16 @@ class Study:
             kept = survivors([self.ledger.runs(trial.hashes, phases) for trial in trials], phases)
             for number, trial in enumerate(trials):
                 if trial.status == "going on" and number not in kept:
-                    trial.status = "stopped"
-                    trial.reason = f"not among the better half after {phases} tasks"
+                    self._end_early(trial, phases)
             trials = [trials[number] for number in kept]
             self._save()
+
+    def _end_early(self, trial: Trial, phases: int) -> None:
+        """Stop a trial, unless it reached the end before, when there were fewer trials."""
+        if None not in self.ledger.runs(trial.hashes, None):
+            self._describe(trial, None)
+            return
+        trial.status, trial.reason = "stopped", f"not among the better half after {phases} tasks"
 
     def _carry_out(self, trials: Sequence[Trial], phases: int | None) -> None:
         """Run trials up to `phases`, or to the end."""
@@ -240,7 +280,7 @@ class Study:
             return
         confirmed: dict[int, Runs] = {}
         for trial in ranked[:CANDIDATES]:
-            if confirmed and not self.clock.room(self._needed()):
+            if confirmed and not (self._known(trial) or self.clock.room(self._needed())):
                 break
             confirmed[trial.number] = self._confirm(trial)
             first = search.candidates[0]
@@ -248,6 +288,11 @@ class Study:
                 break
         search.chosen = best_of(confirmed) or ranked[0].number
         self._note()
+
+    def _known(self, trial: Trial) -> bool:
+        """Whether a trial's setting was run with all reporting seeds before."""
+        configs = self._configs(trial.values, self.search.seeds)
+        return all(self.ledger.settled(config.hash, self.runs, None) for config in configs)
 
     def _confirm(self, trial: Trial) -> Runs:
         """Run a trial's setting with the reporting seeds."""
@@ -285,20 +330,30 @@ class Study:
 
     def _note(self) -> None:
         """Store the provenance in each record that uses the chosen values."""
-        search = self.search
+        search, whole = self.search, self._whole
+        note = whole.note if whole.chosen == search.chosen else search.note
         for candidate in search.candidates:
             for name in candidate.hashes if candidate.trial == search.chosen else ():
                 folder = RunFolder(self.runs, name)
                 record = folder.record()
                 if record is not None:
-                    folder.note_search(record, search.id, search.note)
+                    folder.note_search(record, search.id, note)
 
     def _save(self, *, now: bool = False) -> None:
         self.search.seconds = self.clock.spent
-        self.changed(self.search)
         if now or time.monotonic() - self.saved > SAVE_EVERY:
-            self.search.save(self.runs)
+            whole = self._whole
+            if whole.trials:  # otherwise nothing could be tried
+                whole.save(self.runs)
             self.saved = time.monotonic()
+        self.changed(self.search)
+
+
+def _discard(folder: Path) -> None:
+    """Remove the folder of a search in which nothing could be tried; requires the lock, which is in there."""
+    (folder / LOCK).unlink(missing_ok=True)
+    with suppress(OSError):  # something else is in there
+        folder.rmdir()
 
 
 def _remove(mailbox: Path) -> None:
