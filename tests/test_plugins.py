@@ -269,6 +269,14 @@ def test_commands_load_the_plugins_that_they_need(tmp_path, monkeypatch, capsys)
     capsys.readouterr()
     assert main(shlex.split(command)[1:]) == 0
     assert len(perdure.records(tmp_path / "runs")) == 1  # the same run, which is not repeated
+    words = ["permuted-copy", "own-mas", "--penalties.own-mas.strength", "0.1,1", "--scale", "smoke"]
+    capsys.readouterr()
+    assert (
+        main(["search", *words, "--trials", "2", "--seeds", "1", "--workers", "1", "--plugin", "mas.py"]) == 0
+    )
+    (told,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("To use it: ")]
+    assert told.endswith(" --plugin mas.py")
+    assert main(shlex.split(told)[4:]) == 0
 
 
 @pytest.mark.parametrize("words", [["list", "--plugin"], ["list", "--plugin", "missing.py"]])

@@ -183,14 +183,14 @@ def loaded_plugins() -> tuple[str, ...]:
     return tuple(str(file) for file in OUTSIDE.files)
 
 
-def plugin_words(names: Iterable[str]) -> list[str]:
-    """The words of a command that load the plugin files with these names, as they lie from here."""
-    files = {source.name: os.path.relpath(file) for file, source in OUTSIDE.files.items()}
+def plugin_words(sources: Iterable[Origin]) -> list[str]:
+    """The words of a command that load these plugin files, as they lie from here."""
+    files = {source: os.path.relpath(file) for file, source in OUTSIDE.files.items()}
     return [
         word
-        for name in names
-        if name.endswith(".py")  # others are installed, or registered from Python
-        for word in ("--plugin", files.get(name, name))
+        for source in sources
+        if source.name.endswith(".py")  # others are installed, or registered from Python
+        for word in ("--plugin", files.get(source, source.name))
     ]
 
 

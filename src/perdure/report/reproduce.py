@@ -12,7 +12,7 @@ from perdure.config import build
 from perdure.errors import PerdureError
 from perdure.options import option_text
 from perdure.presets import SCALES
-from perdure.registry import plugin_words
+from perdure.registry import Origin, plugin_words
 from perdure.storage.record import Record
 
 ROUNDS = 4
@@ -28,7 +28,7 @@ def command_of(record: Record) -> str:
     """A shell command."""
     settings = {name: value for name, value in record.config.items() if name != "seed"}
     words = _words(record.benchmark, record.method, json.dumps(settings, sort_keys=True))
-    plugins = plugin_words(record.config.get("plugins", {}))
+    plugins = plugin_words(Origin(*pair) for pair in record.config.get("plugins", {}).items())
     named = ["perdure", "run", record.benchmark, record.method, *words, "--seed", str(record.seed), *plugins]
     return shlex.join(named)
 

@@ -12,7 +12,7 @@ from perdure.errors import counted
 from perdure.options import option_text
 from perdure.report.numbers import duration, points
 from perdure.report.plots import Mark, Scale, Shape, categories, chart, linear, logarithmic
-from perdure.report.searches import percent, short_name, space_lines, values_text
+from perdure.report.searches import percent, short_name, space_lines, use_of, values_text
 from perdure.report.sensitivity import best_line, is_log, ordered, positions
 from perdure.search.state import Search, Trial
 
@@ -83,9 +83,7 @@ def search_section(search: Search, identity: str, styles: Mapping[str, str]) -> 
         facts=facts if search.complete else [*facts, "not complete"],
         why=_why(search),
         values="" if search.chosen is None else values_text(search.values),
-        command=""
-        if search.chosen is None
-        else f"perdure run {design.benchmark} {design.method} --from-search {search.id}",
+        command="" if search.chosen is None else use_of(search),
         columns=[short_name(name, names) for name in names],
         trials=[_line(search, trial, names) for trial in _in_order(search)[:MOST]],
         strip=strip(search, style),

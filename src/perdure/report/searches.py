@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from perdure.errors import counted
+from perdure.errors import PerdureError, counted
 from perdure.options import option_text
+from perdure.registry import Origin, plugin_words
 from perdure.report.table import Table
 from perdure.report.tables import summary
 from perdure.search.spaces import Range, Space, Values
@@ -78,7 +80,7 @@ def failed_lines(search: Search) -> list[str]:
 
 def chosen_lines(search: Search, runs: Path) -> list[str]:
     """The choice, and the results with reporting seeds."""
-    design, trial = search.design, search.trials[(search.chosen or 1) - 1]
+    trial = search.trials[(search.chosen or 1) - 1]
     lines = [f"Chosen: trial {trial.number}, rank {trial.rank}: {values_text(trial.values)}"]
     for candidate in search.candidates:
         reached = percent(candidate.final) or f"not all finished ({candidate.reason})"
@@ -89,8 +91,20 @@ def chosen_lines(search: Search, runs: Path) -> list[str]:
             records = chosen_records(search, runs)
             if records:
                 lines.append(f"  on test data: {summary(records)}")
-    lines.append(f"To use it: perdure run {design.benchmark} {design.method} --from-search {search.id}")
+    lines.append(f"To use it: {use_of(search)}")
     return lines
+
+
+def use_of(search: Search) -> str:
+    """The command that runs what a search has chosen, with the plugins that it needs."""
+    design = search.design
+    try:
+        used = design.problem.plain.json.get("plugins", {})
+    except PerdureError:  # a search of a plugin that is not loaded
+        used = {}
+    plugins = plugin_words(Origin(*pair) for pair in used.items())
+    named = ["perdure", "run", design.benchmark, design.method, "--from-search", search.id, *plugins]
+    return shlex.join(named)
 
 
 def overview_table(searches: Sequence[Search], runs: Path) -> Table:
