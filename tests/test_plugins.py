@@ -269,6 +269,7 @@ def test_commands_load_the_plugins_that_they_need(tmp_path, monkeypatch, capsys)
     capsys.readouterr()
     assert main(shlex.split(command)[1:]) == 0
     assert len(perdure.records(tmp_path / "runs")) == 1  # the same run, which is not repeated
+    monkeypatch.setenv("COLUMNS", "300")
     words = ["permuted-copy", "own-mas", "--penalties.own-mas.strength", "0.1,1", "--scale", "smoke"]
     capsys.readouterr()
     assert (
