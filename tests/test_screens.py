@@ -31,7 +31,7 @@ def many_tasks(count):
     """A record of so many tasks."""
     one = record("online-ewc", 0).json
     rows = [[100.0 - abs(row - column) for column in range(count)] for row in range(count)]
-    one |= {"accuracy": rows, "tasks": [f"task {n}" for n in range(count)], "f1": [], "validation": []}
+    one |= {"accuracy": rows, "tasks": [f"task {n}" for n in range(1, count + 1)], "f1": [], "validation": []}
     one |= {"during": 100.0, "final": sum(rows[-1]) / count}
     return {name: one[name][:1] if name in ("curves", "timings", "iterations") else one[name] for name in one}
 

@@ -46,7 +46,7 @@ def accuracy_tables(record: Record) -> list[Table]:
 def _task_names(tasks: Sequence[str]) -> str:
     """Which task is which; nothing if their names are just their numbers."""
     numbered = list(enumerate(tasks, start=1))
-    if all(name.endswith(f" {number}") for number, name in numbered):
+    if len({re.sub(rf"{number}$", "", name) for number, name in numbered}) == 1:
         return ""
     return f"Tasks: {', '.join(f'{number} {name}' for number, name in numbered)}"
 
