@@ -254,6 +254,9 @@ def test_claims_are_summed_up_from_verdicts():
     assert summary("supported", "not decided").endswith("support the claim as far as they decide.")
     assert summary("supported", "contradicted").endswith("in part.")
     assert summary("supported", "contradicted", "not decided").endswith("in part as far as they decide.")
+    assert summary("supported", *["contradicted"] * 2).endswith(
+        "contradict the claim more often than they support it."
+    )
     assert summary("contradicted").endswith("contradict the claim.")
     assert "do not decide" in summary("not decided")
     assert summary("supported", stated=["it is so", "this is not it"]) == summary("supported")

@@ -59,6 +59,8 @@ def _overall(counts: Counter[str]) -> str:
     """The whole claim in one sentence."""
     supported, contradicted = counts[SUPPORTED], counts[CONTRADICTED]
     decided = "." if counts.total() == supported + contradicted else " as far as they decide."
+    if contradicted > supported > 0:
+        return f"Our data contradict the claim more often than they support it{decided}"
     if supported and contradicted:
         return f"Our data support the claim in part{decided}"
     if supported or contradicted:
