@@ -275,6 +275,7 @@ ORDER = (
     "intuition",
     "thresholds",
     "supervised",
+    "trade-off",
     "theory",
     "sampled-regulariser",
     "costs",
