@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from helpers import random_weights
 from perdure.benchmarks.task import Sequences
 from perdure.config import build
 from perdure.errors import PerdureError
@@ -17,10 +18,14 @@ from perdure.hooks import PhaseEnd
 from perdure.learning.engine import begin_phase
 from perdure.learning.learner import init
 from perdure.networks.batch import Data
+from perdure.networks.bodies.recurrent import Recurrent
+from perdure.networks.network import Network
 from perdure.networks.targets import negative_log_likelihood
+from perdure.networks.together import logits_of
+from perdure.rehearsal import coreset, generative
 from perdure.rehearsal.a_gem import projected
 from perdure.rehearsal.er import ER
-from perdure.rehearsal.herding import herding_order
+from perdure.rehearsal.herding import Herding, herding_order
 from perdure.rehearsal.memory import Stored, fair_shares
 from perdure.rehearsal.samples import choose_random, keep_some, stored_samples, stored_tasks, unstore
 from perdure.targets.tags import Tags
@@ -217,6 +222,52 @@ def test_the_nearest_mean_is_what_a_search_over_classes_finds():
         tested = functional.normalize(network.features(weights, batch, task, batch.asked))
         distance = torch.cdist(tested, functional.normalize(means))
         assert torch.equal(ours, distance.argmin(1))
+
+
+def test_a_class_without_exemplars_is_never_the_answer():
+    """Its mean is zero, and a cosine of zero would beat all negative ones."""
+    network = Network(Recurrent(hidden=(4,)), 3, [3])
+    weights = random_weights(network)
+    means = functional.normalize(torch.tensor([[-1.0, 0, 0, 0], [-1.0, 1, 0, 0], [0, 0, 0, 0]]), dim=1)
+    answering = Herding().answering({"mean.head.0": means}, network, weights, 0)
+    feature = torch.tensor([[1.0, 0.0, 0.0, 0.0]])
+    logits = functional.linear(feature, answering["head.0.weight"], answering["head.0.bias"])
+    assert int(logits.argmax(1)) == 1  # cosines -1, -0.7 and none
+
+
+@pytest.mark.parametrize(("method", "module", "second"), [("rtf", generative, 1), ("coresets", coreset, 0)])
+def test_what_is_rehearsed_has_the_dropout_of_training_and_its_teacher_has_none(
+    method, module, second, monkeypatch
+):
+    """Coresets rehearse a task beside its own mini-batch if it is learnt again."""
+    config = build(
+        "smnist",
+        method,
+        scale="smoke",
+        **{"benchmark.tasks": 2, "benchmark.train": 60, "benchmark.val": 20, "benchmark.test": 40}
+        | {"training.iterations": 2, "training.patience": None, "network.dropout": 0.5},
+    )
+    from perdure.experiment import assemble, generators_of, on_device
+
+    tasks, learner = assemble(config)
+    data, state = on_device(tasks, "cpu"), init(learner)
+    seen = []
+
+    def noted(running, batches):
+        seen.append((torch.is_grad_enabled(), {batch.noise for batch in batches.values()}))
+        return logits_of(running, batches)
+
+    for task in (0, second):
+        phase = begin_phase(learner, state, [task], data, config.training, generators_of(config))
+        seen.clear()
+        monkeypatch.setattr(module, "logits_of", noted)
+        while not phase.done:
+            phase.step()
+        state = phase.finish()
+    trained = [noises for trains, noises in seen if trains and None not in noises]
+    taught = [noises for trains, noises in seen if not trains]
+    assert len(trained) == 2
+    assert all(noises == {None} for noises in taught)
 
 
 def phase_context(learner, state, data, config):

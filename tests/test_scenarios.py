@@ -150,7 +150,7 @@ def test_an_unknown_task_is_the_most_certain_one():
     for row in range(len(batch)):
         one = data[1].test.batch(torch.tensor([row]))
         chances = {task: net(psi, one, task).softmax(1)[0] for task, (net, psi) in running.items()}
-        doubts = {task: float(-(p * p.log()).sum()) for task, p in chances.items()}
+        doubts = {task: float(-(p * p.log()).sum()) / np.log(len(p)) for task, p in chances.items()}
         best = min(doubts, key=lambda task: doubts[task])
         assert int(found.tasks[row]) == best
         assert int(found.logits[row].argmax()) == int(chances[best].argmax())
@@ -158,6 +158,16 @@ def test_an_unknown_task_is_the_most_certain_one():
     right = (found.logits.argmax(1) == data[1].test.y).double().mean()
     assert tested[1].accuracy == pytest.approx(100 * float(right))
     assert tested[2].accuracy == 0  # its classes have not arrived
+
+
+@pytest.mark.parametrize("target", [Label(), Bits()])
+@pytest.mark.parametrize("outputs", [2, 4, 12])
+def test_a_head_that_knows_nothing_is_as_uncertain_whatever_its_size(target, outputs):
+    """Otherwise the first task, whose head has the fewest classes, would be chosen in doubt."""
+    ignorant, certain = torch.zeros(3, outputs), torch.full((3, outputs), -50.0)
+    certain[:, 0] = 50.0
+    torch.testing.assert_close(target.uncertainty(ignorant), torch.ones(3))
+    torch.testing.assert_close(target.uncertainty(certain), torch.zeros(3))
 
 
 @pytest.mark.parametrize("method", ["er", "herding", "hnet"])

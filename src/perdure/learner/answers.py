@@ -309,12 +309,7 @@ def entropies(form: Format, logits: Tensor, lengths: Tensor) -> Tensor:
     """The mean entropy of a sequence's answers [N], as a fraction of the largest possible one."""
     if form.offset:
         raise wrong("task", "values have no predictive entropy, so the task cannot be inferred; name it.")
-    if form.target.categorical:
-        logs = logits.log_softmax(2)
-        each = -(logs.exp() * logs).sum(2) / torch.tensor(float(form.outputs)).log()
-    else:
-        chance = logits.sigmoid().clamp(1e-7, 1 - 1e-7)
-        each = -(chance * chance.log2() + (1 - chance) * (1 - chance).log2()).mean(2)
+    each = form.target.uncertainty(logits.flatten(0, 1)).view(logits.shape[:2])
     if not form.target.everywhere:
         return each.mean(1)
     inside = torch.arange(each.shape[1]) < lengths[:, None]

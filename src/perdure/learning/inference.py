@@ -1,7 +1,8 @@
-"""Which task a sequence belongs to, if nobody says: the one whose network is most certain (least entropy).
+"""Which task a sequence belongs to, if nobody says: the one whose network is most certain.
 
-Methods with weights of their own for each task need this in the class and domain scenarios (von Oswald et al.
-2020, "Continual learning with hypernetworks").
+That is the one with the least entropy, as a fraction of the largest possible, since heads can have different
+numbers of classes. Methods with weights of their own for each task need this in the class and domain
+scenarios (von Oswald et al. 2020, "Continual learning with hypernetworks").
 """
 
 from __future__ import annotations
@@ -15,10 +16,8 @@ from torch import Tensor
 from perdure.learning.evaluate import EVALUATION_BATCH, Score
 from perdure.networks.batch import Batch, Data
 from perdure.networks.targets import negative_log_likelihood, tally
+from perdure.targets.classes import UNLIKELY
 from perdure.weights.source import TaskNetwork
-
-UNLIKELY = -1e4
-"""Logit of a class that the chosen task does not have."""
 
 
 class Inferred(NamedTuple):

@@ -8,6 +8,7 @@ targets. As in the original, each task's share counts as a mean and the shares a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -100,7 +101,11 @@ class CoresetTerm(Term):
         """Lambda * sum over old tasks of the mean loss of the task's share."""
         if not self.stored:
             return {}
-        again = {task: batch for task, batch in self.rehearsed.items() if task not in step.along}
+        again = {
+            task: replace(batch, noise=step.noise)
+            for task, batch in self.rehearsed.items()
+            if task not in step.along
+        }
         logits = dict(step.along)
         if again:  # tasks of the mini-batch itself, learnt before
             logits |= logits_of(self.context.networks_now(step.active, again), again)

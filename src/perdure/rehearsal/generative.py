@@ -248,7 +248,7 @@ class GenerativeTerm(Term):
         replayed = self._replayed(sum(len(batch) for batch in step.batches.values()))
         losses: dict[str, Tensor] = {}
         if replayed:
-            losses["distillation"] = options.distillation * self._distilled(active, replayed)
+            losses["distillation"] = options.distillation * self._distilled(step, replayed)
         seen = {**step.batches, **(replayed if options.trains_on_replay else {})}
         decoders = self.decoders(seen, active)
         count = sum(len(batch) for batch in seen.values())
@@ -294,11 +294,12 @@ class GenerativeTerm(Term):
         latent = self.context.parameters["latent"]
         return drawn.to(latent.device, latent.dtype)
 
-    def _distilled(self, active: Vectors, replayed: Mapping[int, Batch]) -> Tensor:
+    def _distilled(self, step: Step, replayed: Mapping[int, Batch]) -> Tensor:
         """Sum over old tasks of the mean loss of the task's share (over its tokens, for tags)."""
         with torch.no_grad():
             wanted = logits_of(self.teachers, replayed)
-        logits = logits_of(self.context.networks_now(active, replayed), replayed)
+        trained_on = {task: replace(batch, noise=step.noise) for task, batch in replayed.items()}
+        logits = logits_of(self.context.networks_now(step.active, replayed), trained_on)
         width = self.context.known_outputs  # the teacher knew no others, if the head has grown
         losses = [
             distillation(logits[task][:, :width], wanted[task][:, :width], batch, self.options.temperature)

@@ -22,6 +22,7 @@ from perdure.networks.network import Network
 from perdure.options import Strength
 from perdure.rehearsal.er import ER, ERTerm
 from perdure.rehearsal.samples import stored_tasks, unstore
+from perdure.targets.classes import UNLIKELY
 from perdure.weights.source import TaskNetwork
 
 FORWARD_BATCH = 500
@@ -52,7 +53,8 @@ class Herding(ER):
         replaced = dict(weights)
         for head in heads:
             means = memory[MEAN + head]
-            replaced |= {f"{head}.weight": means, f"{head}.bias": means.new_zeros(len(means))}
+            absent = (means == 0).all(1)  # a class without exemplars must not win by a cosine of 0
+            replaced |= {f"{head}.weight": means, f"{head}.bias": absent.to(means.dtype) * UNLIKELY}
         return replaced
 
 

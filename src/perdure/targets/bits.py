@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -93,10 +94,10 @@ class Bits(Target):
         return (losses if mask is None else losses[mask]).sum() * temperature**2
 
     def uncertainty(self, logits: Tensor) -> Tensor:
-        """The sum over bits of -p log p - (1 - p) log(1 - p)."""
+        """The mean over bits of -p log p - (1 - p) log(1 - p), divided by log 2."""
         from torch.nn import functional
 
-        return (functional.softplus(logits) - logits * logits.sigmoid()).sum(1)
+        return (functional.softplus(logits) - logits * logits.sigmoid()).mean(1) / math.log(2)
 
     def tally(self, logits: Tensor, targets: Tensor, mask: Tensor | None) -> Tensor:
         """Counts of true and predicted 0 and 1 [2, 2]; 1 is predicted where z >= 0."""

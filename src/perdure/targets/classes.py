@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 IGNORED = -1
 """The class that means "ignored" in torch's cross-entropy, as in arrays."""
+UNLIKELY = -1e4
+"""Logit of a class that cannot be the answer."""
 
 
 class Classes(Target):
@@ -73,9 +76,9 @@ class Classes(Target):
         return (losses if mask is None else losses[mask]).sum() * temperature**2
 
     def uncertainty(self, logits: Tensor) -> Tensor:
-        """- sum_c p_c log p_c."""
+        """- sum_c p_c log p_c / log C."""
         logs = logits.log_softmax(1)
-        return -(logs.exp() * logs).sum(1)
+        return -(logs.exp() * logs).sum(1) / math.log(max(logits.shape[1], 2))
 
     def tally(self, logits: Tensor, targets: Tensor, mask: Tensor | None) -> Tensor:
         """How often class i is true and j predicted [C, C]."""

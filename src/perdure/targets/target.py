@@ -114,7 +114,11 @@ class Target(ABC):
         """The loss against a teacher's outputs [M, outputs], summed over all that is scored."""
 
     def uncertainty(self, logits: Tensor) -> Tensor:
-        """The entropy of the prediction at each of M outputs [M], by which an unknown task is inferred."""
+        """How little the predictions at M steps say [M], by which an unknown task is inferred.
+
+        The entropy, as a fraction of the largest possible one: heads that have more classes than others must
+        not seem less certain for that.
+        """
         raise PerdureError(
             f"A task cannot be inferred from targets of kind '{self.name}': predictions have no entropy."
         )
