@@ -25,7 +25,7 @@ from perdure.networks.bodies import DEFAULT as DEFAULT_BODY
 from perdure.networks.bodies.body import Architecture
 from perdure.options import Options, Piece, option_reader, validated
 from perdure.penalties.penalty import Penalty
-from perdure.presets import SCALES, flat_presets, scales_of
+from perdure.presets import SCALES, USUAL_SCALE, flat_presets, scales_of
 from perdure.registry import Choice, changes, find, methods, origin, origins, pieces
 from perdure.rehearsal.rehearsal import Rehearsal
 from perdure.weights.source import WeightSource
@@ -196,7 +196,7 @@ def _check_combination(method: Method, found: Sections) -> None:
             raise PerdureError(f"Method '{method.name}' is not possible: {reason}.")
 
 
-def build(benchmark: str, method: str, *, scale: str = "laptop", seed: int = 0, **given: Any) -> Config:
+def build(benchmark: str, method: str, *, scale: str = USUAL_SCALE, seed: int = 0, **given: Any) -> Config:
     """A config from the presets of a scale and given values.
 
     Values are written as on the command line, with `__` for the dots and `_` for hyphens, or in a mapping:

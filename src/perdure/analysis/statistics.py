@@ -211,17 +211,27 @@ def sign(contrast: Number, *, margin: float = MARGIN) -> int | None:
     return (1 if contrast.mean > 0 else -1) if other[0] else None
 
 
-def pairs_needed(contrast: Number, *, margin: float = MARGIN) -> int | None:
+def beyond(contrast: Number, *, margin: float = MARGIN) -> bool:
+    """Whether a contrast over seeds is shown to be larger than the margin: its interval is outside."""
+    if contrast.sem is None or contrast.n < LEAST_SEEDS:
+        return False
+    error, freedom = np.array([contrast.sem]), np.array([contrast.n - 1.0])
+    return bool(_beyond(contrast.mean, error, freedom, margin)[0])
+
+
+def pairs_needed(contrast: Number, *, margin: float = MARGIN, alike: bool = False) -> int | None:
     """The smallest number of seeds with which `sign` would decide, if mean and spread stay the same.
 
+    If it is asked whether two things are `alike`: with which it is shown to be within the margin, or beyond.
     None if even MOST_SEEDS would not suffice, or if the spread is unknown, as with one seed.
     """
     if contrast.sem is None:
         return None
     counts = np.arange(max(contrast.n + 1, LEAST_SEEDS), MOST_SEEDS + 1)
     sems = contrast.sem * math.sqrt(contrast.n) / np.sqrt(counts)
-    same, other = _tested(contrast.mean, sems, (counts - 1).astype(np.float64), margin)
-    decided = counts[same | other]
+    freedom = (counts - 1).astype(np.float64)
+    same, other = _tested(contrast.mean, sems, freedom, margin)
+    decided = counts[same | (_beyond(contrast.mean, sems, freedom, margin) if alike else other)]
     return int(decided[0]) if len(decided) else None
 
 
@@ -252,3 +262,13 @@ def _tested(
     same = np.where(known, t.sf((margin - size) / scale, freedom) < ALPHA, size <= margin)
     other = np.where(known, 2 * t.sf(size / scale, freedom) < ALPHA, size > 0)
     return same, other
+
+
+def _beyond(difference: float, error: Values, freedom: Values, margin: float) -> NDArray[np.bool_]:
+    """Whether a difference is shown to be larger than the margin, in either direction."""
+    from scipy.stats import t
+
+    over, known = abs(difference) - margin, error > 0
+    scale, freedom = np.where(known, error, 1.0), np.where(known, freedom, 1.0)
+    shown: NDArray[np.bool_] = np.where(known, 2 * t.sf(over / scale, freedom) < ALPHA, over > 0)
+    return shown & (over > 0)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from perdure.randomness import generator
+
 EXACT = torch.float64
 STEEP, FLAT = 1.0, 0.1
 """Curvatures across a valley and along it."""
@@ -41,9 +43,9 @@ class TwoTasks:
 
 def two_tasks(seed: int) -> TwoTasks:
     """Minima from a normal distribution, and valleys in random directions."""
-    generator = torch.Generator().manual_seed(seed)
-    minima = torch.randn(2, 2, generator=generator, dtype=EXACT)
-    angles = math.pi * torch.rand(2, generator=generator, dtype=EXACT)
+    source = generator(seed, "two tasks")
+    minima = torch.randn(2, 2, generator=source, dtype=EXACT)
+    angles = math.pi * torch.rand(2, generator=source, dtype=EXACT)
     along = torch.stack([angles.cos(), angles.sin()], dim=1)
     across = torch.stack([-angles.sin(), angles.cos()], dim=1)
     outer = [torch.einsum("ki,kj->kij", axis, axis) for axis in (across, along)]
@@ -75,8 +77,7 @@ def hypernetwork_start(tasks: TwoTasks, seed: int) -> tuple[Tensor, Tensor]:
     Task 1 has been learnt, W e_1 = psi_1. Task 2 starts from the same solution, with e_2 = e_1; the column of
     W that e_1 does not use is random.
     """
-    generator = torch.Generator().manual_seed(seed)
-    unused = torch.randn(2, generator=generator, dtype=EXACT)
+    unused = torch.randn(2, generator=generator(seed, "unused column"), dtype=EXACT)
     matrix = torch.stack([tasks.minima[0], unused], dim=1)
     return matrix, torch.tensor([[1.0, 0.0], [1.0, 0.0]], dtype=EXACT)
 

@@ -85,7 +85,7 @@ def _where(read: Arguments) -> int:
 
 def _build(read: Arguments) -> int:
     from perdure.config import build, option_names, sections
-    from perdure.presets import SCALES
+    from perdure.presets import SCALES, USUAL_SCALE
 
     general = ("data", "scale")
     if not read.positional:
@@ -97,7 +97,7 @@ def _build(read: Arguments) -> int:
     from perdure.report.progress import Display
     from perdure.report.terminal import show
 
-    scale = choice(read.options, "scale", SCALES, "laptop")
+    scale = choice(read.options, "scale", SCALES, USUAL_SCALE)
     given: dict[str, Any] = read.values(known)
     benchmark = build(name, METHOD, scale=scale, **given).benchmark
     from perdure.benchmarks.task import check_tasks

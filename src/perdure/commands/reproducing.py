@@ -64,12 +64,12 @@ def reproducing(words: list[str]) -> int:
         return 0
     use_data_folder(read.options)
     from perdure.paper.item import DIFFERENCES, FinishedRuns, find_item, items
-    from perdure.presets import SCALES
+    from perdure.presets import SCALES, USUAL_SCALE
 
     if not read.positional:
         _list(items())
         return 0
-    scale = choice(read.options, "scale", SCALES, "laptop")
+    scale = choice(read.options, "scale", SCALES, USUAL_SCALE)
     every = "all" in read.positional
     named = {name: find_item(name) for name in read.positional if name != "all"}
     if every and named:

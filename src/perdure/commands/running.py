@@ -60,8 +60,6 @@ perdure run BENCHMARK METHOD --help lists every option of the benchmark, the net
 An interrupted run continues where it stopped when the same command is given again.
 """
 
-USUAL = "laptop"
-"""The scale that need not be named."""
 SCENARIO = "benchmark.scenario"
 """The option for which --scenario is short."""
 SWITCHES = ("json", "force")
@@ -91,14 +89,14 @@ def running(words: list[str]) -> int:
 
         return searching(words, bare=True)
     from perdure.config import option_names, sections_at
-    from perdure.presets import SCALES
+    from perdure.presets import SCALES, USUAL_SCALE
 
     benchmark, method = read.positional
-    scale = read.options.get("scale", USUAL)
-    kinds = sections_at(benchmark, method, scale if scale in SCALES else USUAL, read.options)
+    scale = read.options.get("scale", USUAL_SCALE)
+    kinds = sections_at(benchmark, method, scale if scale in SCALES else USUAL_SCALE, read.options)
     if not read.help:
         _check_options(read, benchmark, option_names(kinds))
-    scale = choice(read.options, "scale", SCALES, USUAL)
+    scale = choice(read.options, "scale", SCALES, USUAL_SCALE)
     if read.help:
         from perdure.commands.options import print_options
 
@@ -151,8 +149,9 @@ def _is_search(read: Arguments) -> bool:
     if not free:
         return False
     from perdure.config import sections_at
+    from perdure.presets import USUAL_SCALE
 
-    (benchmark, method), scale = read.positional, read.options.get("scale", USUAL)
+    (benchmark, method), scale = read.positional, read.options.get("scale", USUAL_SCALE)
     kinds = sections_at(benchmark, method, scale, first_choices(read.options))
     return bool(divided(kinds, free)[1])
 

@@ -113,12 +113,12 @@ def designs_of(read: Arguments, *, bare: bool = False, general: Sequence[str] = 
     """One design per method; every option must be known to at least one of them."""
     from perdure.commands.ranges import divided, first_choices
     from perdure.config import option_names, sections_at
-    from perdure.presets import SCALES
+    from perdure.presets import SCALES, USUAL_SCALE
     from perdure.search.spaces import Space, file_space, grid_space
     from perdure.search.tuning import designed
 
     benchmark, *names = read.positional
-    scale = choice(read.options, "scale", SCALES, "laptop")
+    scale = choice(read.options, "scale", SCALES, USUAL_SCALE)
     kinds = {name: sections_at(benchmark, name, scale, first_choices(read.options)) for name in names}
     known = {name: set(option_names(each)) for name, each in kinds.items()}
     check_names(read, [*general, *dict.fromkeys(option for each in known.values() for option in each)])

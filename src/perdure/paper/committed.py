@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from perdure.files import write
+from perdure.paper.conclusions import conclusions_of
 from perdure.paper.findings import FOLDER, Findings, all_findings
 from perdure.paper.item import FinishedRuns, items
 from perdure.paper.results import evaluate
@@ -118,11 +119,25 @@ def line(data: object) -> bytes:
 
 
 def kept_findings(results: Path) -> list[Findings]:
-    """The findings of all items: tables computed from the records, the others as they were kept."""
+    """The findings of all items: computed from records, or if they need more, with the numbers kept."""
     records = {record.hash: record for record in all_records(results)[0]}
-    stored = {one.file: one for one in all_findings(results)[0]}
+    stored = {one.file: _judged_again(one) for one in all_findings(results)[0]}
     computed = {one.file: one for one in _computed(results, records)}
     return list((stored | computed).values())
+
+
+def _judged_again(kept: Findings) -> Findings:
+    """Kept numbers with today's words, and judged by today's rules."""
+    item = items().get(kept.name)
+    if item is None:
+        return kept
+    return replace(
+        kept,
+        title=item.title,
+        source=item.source,
+        about=item.about,
+        conclusions=conclusions_of(item.findings_of_the_paper(kept.scale), kept.cells),
+    )
 
 
 def _computed(results: Path, records: Mapping[str, Record]) -> Iterable[Findings]:
@@ -142,11 +157,6 @@ def keep_findings(findings: Iterable[Findings], results: Path) -> None:
     """Write findings beside the records, for the report."""
     for one in findings:
         write(results / FOLDER / f"{one.file}.json", line(one.json))
-
-
-def record_count(results: Path) -> int:
-    """Number of records."""
-    return sum(1 for _ in results.glob("*/record.json"))
 
 
 def note(results: Path, name: str) -> str:

@@ -7,8 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from perdure.analysis.statistics import MARGIN, NOT_DECIDED, SAME, Number, number, pairs_needed, sign
-from perdure.paper.findings import CONTRADICTED, SUPPORTED, Conclusion, TableCell
+from perdure.analysis.statistics import (
+    MARGIN,
+    NOT_DECIDED,
+    SAME,
+    Number,
+    beyond,
+    number,
+    pairs_needed,
+    sign,
+)
+from perdure.paper.findings import CONTRADICTED, SUPPORTED, WEAKER, Conclusion, TableCell
 
 Expectation = Literal["more", "less", "same"]
 """Whether a contrast is above zero, below zero, or closer to zero than the margin."""
@@ -50,17 +59,30 @@ class Claim:
         if contrast is None:
             return self._nothing(left_out) if left_out else None
         margin = math.log10(FACTOR) if self.factors else self.margin
-        found = sign(contrast, margin=margin)
-        expected = {"more": 1, "less": -1, "same": SAME}[self.expects]
-        verdict = NOT_DECIDED if found is None else SUPPORTED if found == expected else CONTRADICTED
-        needed = pairs_needed(contrast, margin=margin) if found is None else None
+        verdict = self._verdict(contrast, margin)
+        undecided = verdict == NOT_DECIDED
+        alike = self.expects == "same"
         return Conclusion(
             paper=f"The paper finds that {self.paper}.",
-            ours=(f"Ours: {self.what}, {self._said(contrast, left_out)}{self._in_words(found, margin)}."),
+            ours=f"Ours: {self.what}, {self._said(contrast, chosen)}{self._in_words(contrast, margin)}.",
             verdict=verdict,
             contrast=contrast,
-            needed=needed,
+            needed=pairs_needed(contrast, margin=margin, alike=alike) if undecided else None,
         )
+
+    def _verdict(self, contrast: Number, margin: float) -> str:
+        """`more` and `less` by the sign, `same` by the margin, with a verdict for what is in between."""
+        found = sign(contrast, margin=margin)
+        if self.expects == "same":
+            if found == SAME:
+                return SUPPORTED
+            return CONTRADICTED if beyond(contrast, margin=margin) else NOT_DECIDED
+        if found is None:
+            return NOT_DECIDED
+        expected = 1 if self.expects == "more" else -1
+        if found == SAME:
+            return WEAKER if _direction(contrast) == expected else CONTRADICTED
+        return SUPPORTED if found == expected else CONTRADICTED
 
     def _contrast(self, chosen: Sequence[tuple[float, TableCell]]) -> Number | None:
         """The contrast of each seed that counts in all cells, as a number over seeds; None if none does."""
@@ -80,8 +102,8 @@ class Claim:
             contrast=Number(0.0, None, 0),
         )
 
-    def _said(self, contrast: Number, left_out: int = 0) -> str:
-        """Mean and interval in words."""
+    def _said(self, contrast: Number, chosen: Sequence[tuple[float, TableCell]]) -> str:
+        """Mean and interval in words, and over which seeds."""
         if self.factors:
             low, high = (None if end is None else f"{10**end:.3g}" for end in (contrast.low, contrast.high))
             text = f"factor {10**contrast.mean:.3g}"
@@ -89,22 +111,35 @@ class Claim:
             digits = "+.2f" if self.margin >= SMALL else "+.3g"
             low, high = (None if end is None else f"{end:{digits}}" for end in (contrast.low, contrast.high))
             text = f"{contrast.mean:{digits}} {self.unit}"
-        count = f"n = {contrast.n}" + (f", {_networks(left_out)} left out" if left_out else "")
+        left_out = sum(len(cell.left_out) for _, cell in chosen)
+        fewer = any(len(cell.values) > contrast.n for _, cell in chosen) and not left_out
+        count = f"n = {contrast.n}" + (" seeds that all of these have" if fewer else "")
+        count += f", {_networks(left_out)} left out" if left_out else ""
         if low is None or high is None:
             return f"{text} ({count})"
         return f"{text} (95 % interval {low} to {high}, {count})"
 
-    def _in_words(self, found: int | None, margin: float) -> str:
+    def _in_words(self, contrast: Number, margin: float) -> str:
+        """What is shown of a contrast."""
+        found = sign(contrast, margin=margin)
         if found is None:
             return ""
+        unit = self.unit.removesuffix("s") if margin == 1 else self.unit
+        size = f"a factor of {FACTOR:g}" if self.factors else f"{margin:g} {unit}"
         if found == SAME:
-            unit = self.unit.removesuffix("s") if margin == 1 else self.unit
-            size = f"a factor of {FACTOR:g}" if self.factors else f"{margin:g} {unit}"
             return f": shown to be less than {size}"
-        higher = (
-            ("more" if found > 0 else "less") if not self.factors else ("above 1" if found > 0 else "below 1")
-        )
-        return f": shown to be {higher}" if self.factors else f": shown to be {higher} than zero"
+        higher = "above" if found > 0 else "below"
+        said = f"{higher} {'1' if self.factors else 'zero'}"
+        if self.expects == "same" and not beyond(contrast, margin=margin):
+            return f": shown to be {said}, but not to be more than {size}"
+        return f": shown to be {said}"
+
+
+def _direction(contrast: Number) -> int:
+    """1 or -1 if the interval is above or below 0, else 0."""
+    if contrast.low is None or contrast.high is None:
+        return 0
+    return int(contrast.low > 0) - int(contrast.high < 0)
 
 
 def _networks(count: int) -> str:

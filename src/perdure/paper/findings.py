@@ -14,6 +14,7 @@ from perdure.analysis.statistics import Number as Number
 from perdure.files import Damaged, read_json
 
 SUPPORTED, CONTRADICTED = "supported", "contradicted"
+WEAKER = "in the paper's direction, but within the margin"
 """Verdicts on findings of the paper, apart from not decided."""
 
 FOLDER = "findings"
@@ -58,7 +59,7 @@ class Conclusion:
     paper: str
     ours: str
     verdict: str
-    """supported, contradicted or not decided."""
+    """supported, in the paper's direction but within the margin, contradicted or not decided."""
     contrast: Number
     """The quantity that decides; a logarithm to base 10 if it is a factor."""
     needed: int | None = None

@@ -16,6 +16,8 @@ from perdure.registry import methods
 SCALES = ("smoke", "demo", "laptop", "paper")
 """smoke: seconds; demo: a first impression in minutes; laptop: the paper's accuracy in minutes; paper: its
 sizes and iterations."""
+USUAL_SCALE = "laptop"
+"""The scale unless another is asked for."""
 ONLY_WHERE_MADE = ("demo",)
 """Scales that a benchmark has only if its presets name them."""
 

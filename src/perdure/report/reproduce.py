@@ -11,15 +11,13 @@ from typing import Any
 from perdure.config import build
 from perdure.errors import PerdureError
 from perdure.options import option_text
-from perdure.presets import SCALES
+from perdure.presets import SCALES, USUAL_SCALE
 from perdure.registry import Origin, plugin_words
 from perdure.storage.record import Record
 
 ROUNDS = 4
 """An option can select a variant of a preset, which changes further options."""
 
-USUAL = "laptop"
-"""The scale that need not be named."""
 
 Values = dict[str, Any]
 
@@ -60,12 +58,12 @@ def _words(benchmark: str, method: str, settings: str) -> tuple[str, ...]:
     """Scale and options; the same for all seeds of a config."""
     wanted = option_values(json.loads(settings))
     best: tuple[str, Values] | None = None
-    for scale in (USUAL, *(name for name in SCALES if name != USUAL)):
+    for scale in (USUAL_SCALE, *(name for name in SCALES if name != USUAL_SCALE)):
         given = _differences(benchmark, method, scale, wanted)
         if given is not None and (best is None or len(given) < len(best[1])):
             best = scale, given
-    scale, given = (best[0], _needed(benchmark, method, *best)) if best else (USUAL, wanted)
-    words = [] if scale == USUAL else ["--scale", scale]
+    scale, given = (best[0], _needed(benchmark, method, *best)) if best else (USUAL_SCALE, wanted)
+    words = [] if scale == USUAL_SCALE else ["--scale", scale]
     for name, value in given.items():
         words += [f"--{name}", option_text(value)]
     return tuple(words)

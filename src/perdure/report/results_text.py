@@ -9,9 +9,10 @@ from pathlib import Path
 from perdure.analysis.statistics import AGREES, HIGHER, LOWER, MARGIN, NOT_DECIDED, number
 from perdure.options import option_text
 from perdure.paper.claims import THEMES
-from perdure.paper.committed import SCALES, kept_findings, note, record_count
+from perdure.paper.committed import SCALES, kept_findings, note
 from perdure.paper.comparison import COLUMNS
-from perdure.paper.findings import CONTRADICTED, SUPPORTED, Findings, TableCell
+from perdure.paper.conclusions import FACTOR
+from perdure.paper.findings import CONTRADICTED, SUPPORTED, WEAKER, Findings, TableCell
 from perdure.paper.item import items
 from perdure.paper.lacking import Lacking, missing
 from perdure.paper.pairs import order_summary
@@ -19,6 +20,7 @@ from perdure.report.numbers import would_decide
 from perdure.report.searches import chosen_records, percent, short_name
 from perdure.report.tables import conclusion_text, number_text
 from perdure.search.state import Search, Trial, all_searches
+from perdure.storage.store import all_records
 
 HEAD = f"""\
 # Results
@@ -29,8 +31,16 @@ How to read it: ours are mean ± SEM over n seeds, accuracy on test data in perc
 right after it was learnt, `final` all tasks at the end. Intervals are 95 % t-intervals. "agrees" is an
 equivalence test with a margin of {MARGIN:g} point, "higher" and "lower" are difference tests (Welch, 5 %),
 everything else is "not decided", with the number of seeds that would decide if mean and spread stayed the
-same; as they will not, the odds of a decision are then about even. Fewer than three seeds decide nothing.
-Numbers on data that are not the paper's are not judged.
+same; since both will change, such a number decides only about half of the time. Fewer than three seeds
+decide nothing. Numbers on data that are not the paper's are not judged. Intervals are not cut off at 0 or
+100 %.
+
+A finding of the paper is judged by a contrast over the seeds that all its rows have. "Less than 1 point" is
+shown by two one-sided tests at 5 %, which is a 90 % interval within the margin; the margin is 1 point or a
+factor of {FACTOR:g} unless the sentence names another. If the paper says that two things differ, it is
+supported if ours differ in the same direction; a real difference within the margin is called just that, and
+no difference, or the opposite one, contradicts it. If the paper says that two things are alike, ours
+must be within the margin to support it, and the 95 % interval beyond the margin to contradict it.
 """
 
 NONE = "\u2013"
@@ -38,6 +48,7 @@ NONE = "\u2013"
 
 VERDICTS = {
     SUPPORTED: "As the paper finds:",
+    WEAKER: "In the paper's direction, but within the margin:",
     CONTRADICTED: "Not as the paper finds:",
     NOT_DECIDED: "Not decided:",
 }
@@ -50,7 +61,7 @@ def results_text(results: Path) -> str:
     lacking = missing(results)
     parts = [
         HEAD,
-        f"{record_count(results)} records of finished runs are committed.\n",
+        _machines(results),
         _overview(findings, lacking),
         _claims(findings),
         _searches(results),
@@ -64,6 +75,26 @@ def results_text(results: Path) -> str:
     return "\n".join(part.rstrip("\n") + "\n" for part in parts if part)
 
 
+def _machines(results: Path) -> str:
+    """How many records there are, and of which machines and versions."""
+    records = all_records(results)[0]
+    lines = [f"{len(records)} records of finished runs are committed, made on:", ""]
+    kinds = Counter(
+        ", ".join(
+            [
+                record.machine["system"],
+                f"Python {record.machine['python']}",
+                f"torch {record.versions['torch']}",
+                f"{record.machine['device']} with {record.machine['threads']} thread(s)",
+                f"{record.machine['kernels']} kernels",
+            ]
+        )
+        for record in records
+    )
+    lines += [f"- {count} runs: {kind}" for kind, count in sorted(kinds.items())]
+    return "\n".join(lines) + "\n"
+
+
 def _place(one: Findings) -> tuple[int, int, str]:
     order = list(items())
     return SCALES.index(one.scale), order.index(one.name) if one.name in order else len(order), one.file
@@ -75,17 +106,19 @@ def _overview(findings: Sequence[Findings], lacking: Sequence[Lacking]) -> str:
     lines = [
         "## Overview",
         "",
-        "Published numbers that ours agree with, exceed, fall below, or do not decide; then findings of the "
-        "paper that ours support, contradict, or do not decide; then runs that are still missing.",
+        "Published numbers that ours agree with, exceed, fall below, or leave undecided; then findings of "
+        "the paper that ours support, share in direction but within the margin, contradict, or leave "
+        "undecided; then runs that are still missing. Items share runs: such numbers count in each of them.",
         "",
-        "| item | scale | n | agree | higher | lower | open | support | contradict | open | missing |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        "| item | scale | n | agree | higher | lower | open "
+        "| support | direction | contradict | open | missing |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for one in findings:
         cells = Counter(cell.verdict for cell in one.cells if cell.verdict)
         found = Counter(each.verdict for each in one.conclusions)
         shown = [cells[kind] if cells else NONE for kind in (AGREES, HIGHER, LOWER, NOT_DECIDED)]
-        shown += [found[kind] if found else NONE for kind in (SUPPORTED, CONTRADICTED, NOT_DECIDED)]
+        shown += [found[kind] if found else NONE for kind in VERDICTS]
         row = (one.name, one.scale, _seeds(one), *shown, runs.get((one.name, one.scale)) or "none")
         lines.append("| " + " | ".join(str(entry) for entry in row) + " |")
     without = [name for name in items() if not any(one.name == name for one in findings)]
@@ -113,6 +146,10 @@ def _claims(findings: Sequence[Findings]) -> str:
         lines += ["", f"{place}. **{theme.claim}.** {theme.summary(findings, stated)}"]
         for one, conclusion in theme.found(findings):
             lines.append(f"   - {one.name}, {one.scale}: {conclusion_text(conclusion)}")
+        for one, conclusion in theme.against(findings):
+            lines.append(
+                f"   - against it, also in the paper: {one.name}, {one.scale}: {conclusion_text(conclusion)}"
+            )
     return "\n".join(lines) + "\n"
 
 
@@ -126,12 +163,12 @@ def _searches(results: Path) -> str:
     lines = [
         "## How settings were chosen",
         "",
-        "By equal searches (`perdure search`): the same number of trials for every method, ranked by "
-        "validation accuracy on tuning seeds, which are not reported. With halving, trials of the worse half "
-        "end early. A best setting whose validation accuracy is much lower on the reported seeds is not "
-        "robust: then the second and third are run on these too, and the best of the three by validation "
-        "accuracy there is chosen. [report.html](report.html) shows every trial and the curves of each "
-        "setting.",
+        "By equal searches (`perdure search`): the same number of trials for every method, or all points of "
+        "its space if that has fewer, ranked by validation accuracy on tuning seeds, which are not reported. "
+        "With halving, trials of the worse half end early. A best setting whose validation accuracy is much "
+        "lower on the reported seeds is not robust: then the second and third are run on these too, and the "
+        "best of the three by validation accuracy there is chosen. [report.html](report.html) shows every "
+        "trial and the curves of each setting.",
     ]
     for (question, scale), searches in sorted(found.items()):
         lines += ["", f"### {question}, scale {scale}", "", *_search_table(searches, results)]
@@ -175,6 +212,7 @@ def _section(one: Findings, results: Path) -> str:
     """One item at one scale."""
     seeds = _seeds(one)
     told = "" if seeds == NONE else f", n = {seeds}"
+    told += ": of some rows fewer seeds are committed than it runs" if " to " in seeds else ""
     hours = f"{one.seconds / 3600:.2f} core-hours" if one.seconds else "no runs needed"
     lines = [f"## {one.title}", f"{one.about} In the paper: {one.source}.", ""]
     lines += [f"`{one.command}` ({hours}{told})", ""]
@@ -258,7 +296,7 @@ def _unfinished(lacking: Sequence[Lacking], there: set[tuple[str, str]]) -> str:
         lines += ["", f"Not evaluated yet, and without runs of their own: {names}."]
     if later:
         names = ", ".join(f"{each.name} ({each.missing} runs, {_hours(each)})" for each in later)
-        lines += ["", f"At paper scale nothing has been run of: {names}."]
+        lines += ["", f"Nothing has been run at paper scale for: {names}."]
         lines.append(
             "`perdure reproduce table-1 --scale paper` runs such an item, and goes on where it stopped."
         )

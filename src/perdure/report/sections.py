@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from perdure.analysis.statistics import AS_PUBLISHED, NOT_DECIDED, REVERSED
-from perdure.paper.findings import CONTRADICTED, SUPPORTED, Conclusion, Findings, Pair, TableCell
+from perdure.paper.findings import CONTRADICTED, SUPPORTED, WEAKER, Conclusion, Findings, Pair, TableCell
 from perdure.paper.pairs import order_summary
 from perdure.report.charts import axis_of, differences_strip, reach, strip
 from perdure.report.drawings import Image, image
@@ -240,10 +240,10 @@ def _item(
 
 
 def _conclusion(found: Conclusion) -> tuple[str, str, Verdict]:
-    kind = {SUPPORTED: "agrees", CONTRADICTED: "reversed"}.get(found.verdict, "undecided")
+    kind = {SUPPORTED: "agrees", CONTRADICTED: "reversed", WEAKER: "other"}.get(found.verdict, "undecided")
     full = (
         f"{found.verdict}: {would_decide_claim(found.contrast.n, found.needed)}"
-        if kind == "undecided"
+        if found.verdict == NOT_DECIDED
         else found.verdict
     )
     return found.paper, found.ours, Verdict(kind, found.verdict, full)
@@ -252,7 +252,7 @@ def _conclusion(found: Conclusion) -> tuple[str, str, Verdict]:
 def _found(conclusions: Sequence[Conclusion]) -> str:
     """How many findings of the paper ours support, contradict or do not decide."""
     counts = Counter(each.verdict for each in conclusions)
-    kinds = (SUPPORTED, CONTRADICTED, NOT_DECIDED)
+    kinds = (SUPPORTED, WEAKER, CONTRADICTED, NOT_DECIDED)
     return ", ".join(f"{counts[kind]} {kind}" for kind in kinds if counts[kind])
 
 

@@ -10,6 +10,7 @@ from perdure.engines.engine import Engine
 from perdure.engines.opening import opened
 from perdure.errors import PerdureError, unknown
 from perdure.methods import canonical
+from perdure.presets import USUAL_SCALE
 from perdure.registry import methods
 from perdure.search.crew import Crew
 from perdure.search.problem import Problem
@@ -28,7 +29,7 @@ def tune(
     method: str,
     space: AnySpace = None,
     *,
-    scale: str = "laptop",
+    scale: str = USUAL_SCALE,
     runs: Path | str = "runs",
     budget: Budget | None = None,
     workers: int = 1,

@@ -67,7 +67,7 @@ FORMS = (
 
 @dataclass(frozen=True)
 class _Intuition(Item):
-    title: str = "Memory, not length, makes weights important"
+    title: str = "Working memory, sequence length and the importance of weights"
     source: str = "Fig. 3 (fig:copy_intuition), SM Figs. (supp:fig:importance_si, supp:fig:copy:lstm), n = 5"
     about: str = (
         "One task: the dimension of the hidden state at each step, and the mean importance of recurrent "
@@ -75,7 +75,7 @@ class _Intuition(Item):
     )
     note: str = (
         "Importance is compared at matched training: all lengths are trained for equally many iterations. "
-        "The empirical Fisher also follows how much of the loss is left, as the accuracies beside it show; "
+        "The empirical Fisher also follows how much of the loss is left; "
         "--set penalties.online-ewc.estimator=exact takes the expectation over the outputs instead. " + RULE
     )
 
@@ -137,8 +137,9 @@ def claims_of(form: Form, scale: str) -> list[Claim]:
         ),
         Claim(
             f"the length of the pattern matters more than that of the sequence ({form.title})",
-            f"mean importance, p = {longest} over p = {shortest} (i = {longest})",
-            ((1.0, long, column), (-1.0, padded, column)),
+            f"growth of mean importance with the pattern (p = {shortest} to {longest}, i = {longest}) over "
+            f"growth with the sequence (i = {shortest} to {longest}, p = {shortest})",
+            ((1.0, long, column), (-2.0, padded, column), (1.0, short, column)),
             "more",
             factors=True,
         ),

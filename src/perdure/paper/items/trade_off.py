@@ -54,7 +54,7 @@ class _TradeOff(Item):
                 "the loss of both tasks that EWC leaves at its best strength",
                 ((1.0, EWC, COLUMN),),
                 "more",
-                unit="of loss",
+                unit="in loss",
                 margin=MARGIN,
             ),
             Claim(
@@ -62,7 +62,7 @@ class _TradeOff(Item):
                 "the loss of both tasks that it leaves",
                 ((1.0, HNET, COLUMN),),
                 "same",
-                unit="of loss",
+                unit="in loss",
                 margin=MARGIN,
             ),
         )
@@ -91,7 +91,7 @@ class _TradeOff(Item):
                 row,
                 COLUMN,
                 number(values),
-                command=f"perdure reproduce trade-off --seeds {results.seeds}",
+                command=results.command("trade-off"),
                 values=tuple(values),
             )
             for row, values in left.items()
