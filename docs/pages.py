@@ -57,9 +57,10 @@ def _compared(method: str, results: Path) -> Iterator[tuple[str, ...]]:
     from perdure.report.tables import number_text
 
     found = kept_findings(results)
+    yield from _searched(method, results)
     for name in SHOWN:
         item = items()[name]
-        for row in getattr(item, "rows", ()):
+        for row in [*getattr(item, "rows", ()), *(point.row for point in getattr(item, "points", ()))]:
             if row.setting.method != method:
                 continue
             what = f"{row.setting.benchmark}: {row.setting.label}"
@@ -76,6 +77,23 @@ def _compared(method: str, results: Path) -> Iterator[tuple[str, ...]]:
             if not cells:
                 for column, published in row.published.items():
                     yield what, column, "not run yet", number_text(published)
+
+
+def _searched(method: str, results: Path) -> Iterator[tuple[str, ...]]:
+    """Numbers of settings that a search has chosen, which no table of the paper has."""
+    from perdure.analysis.statistics import number
+    from perdure.methods import BEYOND
+    from perdure.report.searches import chosen_records
+    from perdure.report.tables import number_text
+    from perdure.search.state import all_searches
+
+    if method not in {each.name for each in BEYOND}:
+        return
+    for search in all_searches(results):
+        records = chosen_records(search, results) if search.design.method == method else []
+        if records:
+            ours = f"{number_text(number([record.final for record in records]))}, {search.design.scale}"
+            yield f"{search.design.question}: chosen by search {search.id}", "final", ours, ""
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:

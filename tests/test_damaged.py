@@ -463,7 +463,7 @@ def test_without_pyarrow_the_extra_is_named(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     text("PAR1", "task.parquet")(tmp_path)
     (line,) = lines_of(["data", "check", str(tmp_path)], capsys)
-    assert "pip install 'perdure[parquet]'" in line
+    assert "pip install '.[parquet]' in a clone" in line
 
 
 def damaged(content, places):

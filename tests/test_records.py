@@ -55,7 +55,7 @@ def test_a_cell_with_options_of_its_own_is_a_name_and_its_options(tmp_path):
 
 def test_frames_need_pandas_and_say_so(runs, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(PerdureError, match=r"pip install 'perdure\[frames\]'"):
+    with pytest.raises(PerdureError, match=r"pip install '\.\[frames\]'"):
         perdure.records(runs).to_frame()
 
 

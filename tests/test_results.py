@@ -15,7 +15,7 @@ from perdure.files import write_json
 from perdure.paper import committed
 from perdure.paper.claims import THEMES, Theme
 from perdure.paper.committed import compact, kept_findings
-from perdure.paper.findings import Conclusion, Findings
+from perdure.paper.findings import WEAKER, Conclusion, Findings
 from perdure.paper.item import FinishedRuns, items
 from perdure.paper.lacking import ESTIMATES, Lacking, _lacking, estimate_missing, missing
 from perdure.paper.results import evaluate, keep
@@ -95,10 +95,10 @@ def test_the_page_says_what_is_there_and_what_is_missing(runs, tmp_path, capsys)
     text = (docs / "results.md").read_text()
     (line,) = [line for line in text.splitlines() if line.startswith("| HNET |")]
     assert line.split(" | ")[4:] == ["99.95 ± 0.03 (3)", "99.83 to 100.07", "99.96 ± 0.01 (10)", "agrees |"]
-    agreed = "| table-1 | laptop | 2 to 3 | 4 | 0 | 2 | 2 | 2 | 0 | 2 | 39 |"
+    agreed = "| table-1 | laptop | 2 to 3 | 4 | 0 | 2 | 2 | 2 | 0 | 0 | 2 | 39 |"
     assert agreed in text
     assert "Tried: nothing." in text
-    assert "3. **HNET is the best method that stores no data.** Of 15 findings" in text
+    assert "3. **HNET is the best method that stores no data.** Of 16 findings" in text
     assert "1. **Weight-importance methods lose accuracy as working memory grows.** No item" in text
     lacking = {(each.name, each.scale): each for each in missing(results)}
     # Five seeds of ten methods, 11 of which are there; the time of six methods is unknown.
@@ -251,9 +251,13 @@ def test_claims_are_summed_up_from_verdicts():
 
     assert summary("supported").endswith("without runs yet: 0. Our data support the claim.")
     assert "Of 2 findings" in summary("supported", "not decided")
-    assert summary("supported", "not decided").endswith("support the claim as far as they decide.")
-    assert summary("supported", "contradicted").endswith("in part.")
-    assert summary("supported", "contradicted", "not decided").endswith("in part as far as they decide.")
+    assert summary("supported", "not decided").endswith("Where our data decide, they support the claim.")
+    assert summary("supported", "contradicted").endswith(
+        "Our data are divided: as many findings are contradicted as supported."
+    )
+    assert summary("supported", "supported", "contradicted", WEAKER).endswith(
+        "Where our data decide, they support the claim more often than they contradict it."
+    )
     assert summary("supported", *["contradicted"] * 2).endswith(
         "contradict the claim more often than they support it."
     )
@@ -262,8 +266,19 @@ def test_claims_are_summed_up_from_verdicts():
     assert summary("supported", stated=["it is so", "this is not it"]) == summary("supported")
     lacking = summary("supported", stated=["it is so", "it is more so"])
     assert "Of 2 findings" in lacking
-    assert lacking.endswith("without runs yet: 1. Our data support the claim as far as they decide.")
+    assert lacking.endswith("without runs yet: 1. Where our data decide, they support the claim.")
     assert theme.summary([], {}) == "No item with results speaks about it yet."
+
+
+def test_what_speaks_against_a_claim_is_told_but_not_counted():
+    theme = Theme("A claim", {"x": ("it",)}, exceptions={"x": ("however",)})
+    each = [
+        Conclusion(f"The paper finds that {said}.", "", "supported", number([1.0]))
+        for said in ("it", "however")
+    ]
+    findings = [Findings("x", "", "", "", "laptop", "", "", conclusions=each)]
+    assert [found.paper for _, found in theme.against(findings)] == ["The paper finds that however."]
+    assert "Of 1 finding behind it" in theme.summary(findings, {})
 
 
 def test_curves_are_thinned_to_their_end():

@@ -69,7 +69,6 @@ def draw() -> None:
         axes.plot(steps, values.mean(0), color=colour, marker="o", ms=3, label=said)
         axes.fill_between(steps, values.min(0), values.max(0), color=colour, alpha=0.2)
     axes.axhline(20, color="grey", lw=0.8, ls=":", label="chance")
-    axes.axhline(80, color="grey", lw=0.8, ls="--")
     axes.set_xlim(0, 15.5)
     axes.set_ylim(0, 100)
     axes.set_xlabel("pen moves seen so far")

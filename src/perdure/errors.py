@@ -34,6 +34,11 @@ class Refused(PerdureError):
     """A worker will not work for this driver: its numbers would be others."""
 
 
+def with_extra(name: str) -> str:
+    """How to install what an extra of the package brings, such as `search`."""
+    return f"pip install '.[{name}]' in a clone of Perdure"
+
+
 SIZE_ERRORS = (MemoryError, RuntimeError, ValueError, OverflowError)
 """What sizes beyond all memory cause; `out_of_memory` tells whether they did."""
 _SIZE_WORDS = ("allocat", "Maximum allowed dimension", "array is too big", "too large to convert")

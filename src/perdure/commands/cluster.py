@@ -6,7 +6,7 @@ import os
 import time
 
 from perdure.commands.arguments import check_count, check_names, parse, whole_number
-from perdure.errors import PerdureError
+from perdure.errors import PerdureError, with_extra
 
 HELP = """\
 perdure cluster start: a Dask scheduler and workers on this machine, until Ctrl-C
@@ -35,7 +35,7 @@ def cluster(words: list[str]) -> int:
     try:
         from distributed import LocalCluster
     except ImportError:
-        raise PerdureError("perdure cluster needs Dask: pip install 'perdure[cluster]'.") from None
+        raise PerdureError(f"perdure cluster needs Dask: {with_extra('cluster')}.") from None
     from perdure.commands.executing import Signals
 
     signals = Signals()

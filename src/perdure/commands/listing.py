@@ -26,7 +26,7 @@ TITLES = {
 SCALES = {
     "smoke": "seconds: to check that it runs",
     "demo": "minutes: a first impression of Table 1 (permuted-copy only)",
-    "laptop": "minutes: close to the paper's accuracy, with higher learning rates (default)",
+    "laptop": "minutes: less data or fewer iterations, higher learning rates (default)",
     "paper": "the paper's sizes, iterations and hyper-parameters",
 }
 

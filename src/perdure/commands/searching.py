@@ -38,7 +38,7 @@ perdure search BENCHMARK METHOD ...: choose settings by validation accuracy, wit
   --trials N           settings to try per method (default: 24)
   --hours H            time limit for all methods together, in equal shares (default: none)
   --sampler SAMPLER    random (default, without replacement), grid (all, in order) or tpe (Optuna)
-  --space FILE         a TOML file with the search space (default: the paper's table for the benchmark)
+  --space FILE         a TOML file with the search space (default: the benchmark's in search/grids)
   --halving            end hopeless trials early: the worse half after a quarter, then half of the tasks
   --seeds N            reporting seeds 0 to N-1 for the best setting (default: 5; 0 for none)
   --tuning-seeds N     seeds for each trial: 1000, 1001, ... (default: 1)

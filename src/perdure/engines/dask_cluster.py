@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from perdure.engines.engine import GRACE, Polled
-from perdure.errors import PerdureError
+from perdure.errors import PerdureError, with_extra
 from perdure.worker import CONTINUES
 
 LOOK_EVERY = 1.0
@@ -34,7 +34,7 @@ class DaskCluster(Polled):
         try:
             import distributed
         except ImportError:
-            raise PerdureError("--cluster needs Dask: pip install 'perdure[cluster]'.") from None
+            raise PerdureError(f"--cluster needs Dask: {with_extra('cluster')}.") from None
         for name in [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]:
             logging.getLogger(name).setLevel(logging.CRITICAL)  # errors are reported by the driver
         self.address = address

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.engines.engine import Polled
-from perdure.errors import PerdureError
+from perdure.errors import PerdureError, with_extra
 
 LOOK_EVERY = {True: 0.1, False: 2.0}
 """Seconds between polls: of local jobs, and of Slurm."""
@@ -22,7 +22,7 @@ class Submitted(Polled):
         try:
             import submitit
         except ImportError:
-            raise PerdureError("--cluster slurm needs submitit: pip install 'perdure[slurm]'.") from None
+            raise PerdureError(f"--cluster slurm needs submitit: {with_extra('slurm')}.") from None
         if not local and submitit.AutoExecutor.which() != "slurm":
             raise PerdureError("--cluster slurm: this machine has no Slurm (no sbatch was found).")
         self.executor = submitit.AutoExecutor(folder=folder, cluster="local" if local else "slurm")

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from perdure.config import Config
+from perdure.errors import with_extra
 from perdure.files import write
 from perdure.learner.classes import to_json
 from perdure.learner.faults import writing, wrong
@@ -41,7 +42,7 @@ def export(config: Config, knowledge: Knowledge, task: str, path: Path) -> Path:
 
 def _onnx(module: PlainNetwork, features: int, notes: dict[str, str]) -> bytes:
     if importlib.util.find_spec("onnx") is None:
-        raise wrong("path", "writing ONNX needs the package onnx: pip install 'perdure[export]'.")
+        raise wrong("path", f"writing ONNX needs the package onnx: {with_extra('export')}.")
     from perdure.learner.onnx_graph import onnx_model
 
     content: bytes = onnx_model(module, features, notes).SerializeToString()

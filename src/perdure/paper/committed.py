@@ -136,6 +136,7 @@ def _judged_again(kept: Findings) -> Findings:
         title=item.title,
         source=item.source,
         about=item.about,
+        differs=kept.differs if kept.given else item.differs(kept.scale),
         conclusions=conclusions_of(item.findings_of_the_paper(kept.scale), kept.cells),
     )
 

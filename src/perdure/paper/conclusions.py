@@ -151,7 +151,8 @@ def difference(
     paper: str, first: str, second: str, expects: Expectation = "more", column: str = "final"
 ) -> Claim:
     """A claim about two rows: first minus second."""
-    what = f"{first} minus {second} ({column} accuracy)"
+    named = column if "accuracy" in column else f"{column} accuracy"
+    what = f"{first} minus {second} ({named})"
     return Claim(paper, what, ((1.0, first, column), (-1.0, second, column)), expects)
 
 

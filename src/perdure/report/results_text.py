@@ -80,15 +80,7 @@ def _machines(results: Path) -> str:
     records = all_records(results)[0]
     lines = [f"{len(records)} records of finished runs are committed, made on:", ""]
     kinds = Counter(
-        ", ".join(
-            [
-                record.machine["system"],
-                f"Python {record.machine['python']}",
-                f"torch {record.versions['torch']}",
-                f"{record.machine['device']} with {record.machine['threads']} thread(s)",
-                f"{record.machine['kernels']} kernels",
-            ]
-        )
+        ", ".join(f"{name} {value}" for name, value in (record.machine | record.versions).items())
         for record in records
     )
     lines += [f"- {count} runs: {kind}" for kind, count in sorted(kinds.items())]

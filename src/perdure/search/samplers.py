@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from perdure.errors import PerdureError
+from perdure.errors import PerdureError, with_extra
 from perdure.search.problem import Problem, rounded, whole_numbers
 from perdure.search.spaces import LARGEST, Domain, Range, Space, Values
 
@@ -130,7 +130,7 @@ def _optuna_study(seed: int) -> Study:
     try:
         import optuna
     except ImportError:
-        raise PerdureError("--sampler tpe needs Optuna: pip install 'perdure[search]'.") from None
+        raise PerdureError(f"--sampler tpe needs Optuna: {with_extra('search')}.") from None
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)  # it would announce each study on standard error
     try:

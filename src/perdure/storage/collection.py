@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from perdure.errors import PerdureError
+from perdure.errors import PerdureError, with_extra
 from perdure.storage.record import Record
 from perdure.storage.store import all_records
 
@@ -61,7 +61,7 @@ class Records(Sequence[Record]):
             import pandas
         except ImportError:
             raise PerdureError(
-                "A data frame needs pandas: pip install 'perdure[frames]'; rows() gives the same without it."
+                f"A data frame needs pandas: {with_extra('frames')}; rows() gives the same without it."
             ) from None
         return pandas.DataFrame(self.rows(), columns=None if len(self) else list(COLUMNS))
 

@@ -43,7 +43,7 @@ class _Transfer(Item):
                 "similarity of read-out subspaces, equal tasks minus different ones",
                 ((1.0, SUBSPACES, EQUAL), (-1.0, SUBSPACES, DIFFERENT)),
                 "more",
-                unit="in similarity",
+                unit="in ||V_k V_l^T||_F (0 to sqrt(7))",
                 margin=0.05,
             ),
             *(

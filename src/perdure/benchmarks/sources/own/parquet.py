@@ -20,7 +20,7 @@ from perdure.benchmarks.sources.own.tables import (
     parts_of_table,
 )
 from perdure.benchmarks.task import Array
-from perdure.errors import PerdureError
+from perdure.errors import PerdureError, with_extra
 
 
 def read_parquet(path: Path, split: str | None, faults: Faults) -> list[OwnSequences]:
@@ -29,9 +29,7 @@ def read_parquet(path: Path, split: str | None, faults: Faults) -> list[OwnSeque
         import pyarrow as arrow
         from pyarrow import parquet
     except ImportError:
-        raise PerdureError(
-            f"reading '{path}' needs pyarrow; install it with pip install 'perdure[parquet]'."
-        ) from None
+        raise PerdureError(f"reading '{path}' needs pyarrow: {with_extra('parquet')}.") from None
     try:
         with parquet.ParquetFile(path) as file:
             facts = file.metadata
