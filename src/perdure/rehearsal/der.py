@@ -14,13 +14,10 @@ import torch
 from torch import Tensor
 
 from perdure.hooks import PhaseContext, PhaseEnd, Step, Term
-from perdure.networks.batch import Data
+from perdure.networks.batch import FORWARD_BATCH, Data
 from perdure.networks.layout import Vectors
 from perdure.options import Strength
 from perdure.rehearsal.memory import Remembering, Stored, batch_size, random_keys
-
-FORWARD_BATCH = 500
-"""Samples per forward pass when outputs are stored."""
 
 
 class DER(Remembering):
