@@ -15,7 +15,7 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
-from perdure.hooks import PhaseContext, PhaseEnd, Step
+from perdure.hooks import PhaseContext, PhaseEnd, Step, Term
 from perdure.networks.batch import Batch, Data
 from perdure.networks.layout import Vectors
 from perdure.networks.targets import negative_log_likelihood
@@ -194,9 +194,29 @@ class Stored:
         self.generator.set_state(state["generator"].cpu())
 
 
-def batch_size(options: Remembering, step: Step) -> int:
-    """Number of stored samples in an iteration."""
-    return options.batch or sum(len(batch) for batch in step.batches.values())
+class StoredTerm(Term):
+    """A rehearsal of stored samples during one phase."""
+
+    def __init__(self, options: Remembering, memory: Vectors, context: PhaseContext) -> None:
+        """Unpack the stored samples."""
+        self.options, self.memory, self.context = options, memory, context
+        self.stored = Stored(memory, context)
+
+    def batch_size(self, step: Step) -> int:
+        """Number of stored samples in an iteration."""
+        return self.options.batch or sum(len(batch) for batch in step.batches.values())
+
+    def state(self) -> Vectors:
+        """The generator that draws samples."""
+        return self.stored.state()
+
+    def restore(self, state: Vectors) -> None:
+        """Continue drawing as before."""
+        self.stored.restore(state)
+
+    def finish(self, end: PhaseEnd) -> Vectors:
+        """The reservoir after the phase."""
+        return self.options.remember(self.memory, end, random_keys(self.context))
 
 
 def _bytes_per_sample(memory: Vectors, task: int) -> int:
