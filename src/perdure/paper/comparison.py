@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from perdure.analysis.statistics import NOT_DECIDED, Number, number, seeds_needed, verdict
@@ -55,15 +56,15 @@ def row(
 
 
 @dataclass(frozen=True)
-class ComparisonItem(Item):
-    """A table of methods."""
+class RowsItem(Item):
+    """An item whose numbers are those of rows, each of one setting, with what the paper concludes of them."""
 
     from_records: ClassVar[bool] = True
 
     title: str
     source: str
     about: str
-    rows: Sequence[Row]
+    _: KW_ONLY
     claims: Sequence[Claim] = ()
     """What the paper concludes."""
     note: str = ""
@@ -71,15 +72,13 @@ class ComparisonItem(Item):
     """Seeds at laptop scale: fewer for what takes long."""
     scales: Sequence[str] = Item.scales
 
+    @abstractmethod
+    def rows_at(self, scale: str) -> Sequence[Row]:
+        """All rows that it has at a scale."""
+
     def settings(self, scale: str) -> list[Setting]:
         """One setting per row."""
-        del scale
-        return [row.setting for row in self.rows]
-
-    def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
-        """Two cells per row, and one figure of all rows."""
-        cells = [cell for row in finished(self.rows, results) for cell in cells_of(row, results)]
-        return cells, [self._drawn(cells)]
+        return [row.setting for row in self.rows_at(scale)]
 
     def seeds(self, scale: str) -> int:
         """The default number of seeds."""
@@ -92,7 +91,24 @@ class ComparisonItem(Item):
 
     def pairs(self, results: FinishedRuns) -> list[Pair]:
         """All pairs of rows of the same benchmark."""
-        return pairs_of(finished(self.rows, results), results)
+        return pairs_of(finished(self.rows_at(results.scale), results), results)
+
+
+@dataclass(frozen=True)
+class ComparisonItem(RowsItem):
+    """A table of methods."""
+
+    rows: Sequence[Row]
+
+    def rows_at(self, scale: str) -> Sequence[Row]:
+        """The same at every scale."""
+        del scale
+        return self.rows
+
+    def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
+        """Two cells per row, and one figure of all rows."""
+        cells = [cell for row in finished(self.rows, results) for cell in cells_of(row, results)]
+        return cells, [self._drawn(cells)]
 
     def _drawn(self, cells: Sequence[TableCell]) -> Drawn:
         from matplotlib.figure import Figure
