@@ -13,6 +13,7 @@ from perdure.paper.conclusions import Claim
 from perdure.paper.findings import Pair, TableCell
 from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
 from perdure.paper.pairs import pairs_of
+from perdure.storage.record import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -147,10 +148,23 @@ def cells_of(row: Row, results: FinishedRuns) -> list[TableCell]:
         )
     varied = None if DATA_SEED in results.given else results.with_own_data(row.setting)
     if varied is not None:
-        command = row.setting.given({DATA_SEED: OWN_SEED}, results.scale).command(results.scale, len(varied))
-        values, hashes = tuple(each.final for each in varied), tuple(each.hash for each in varied)
-        cells.append(TableCell(label, VARIED, number(values), command=command, hashes=hashes, values=values))
+        cells.append(_varied(row.setting, varied, results))
     return cells
+
+
+def _varied(setting: Setting, records: Sequence[Record], results: FinishedRuns) -> TableCell:
+    """Final accuracy with data that vary with the seed; the paper has no such runs."""
+    own = setting.given({**results.given, DATA_SEED: OWN_SEED}, results.scale)
+    values = tuple(record.final for record in records)
+    return TableCell(
+        setting.label,
+        VARIED,
+        number(values),
+        command=own.command(results.scale, len(records)),
+        hashes=tuple(record.hash for record in records),
+        values=values,
+        remark=records[0].oversized,
+    )
 
 
 def draw_column(axes: Axes, cells: Sequence[TableCell]) -> None:
