@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveInt
@@ -20,7 +20,6 @@ from perdure.networks.batch import Batch, Data
 from perdure.networks.layout import Vectors
 from perdure.networks.targets import negative_log_likelihood
 from perdure.networks.together import logits_of
-from perdure.options import Composition
 from perdure.rehearsal.rehearsal import Rehearsal, sequences_of
 from perdure.rehearsal.samples import (
     joined,
@@ -50,17 +49,6 @@ class Remembering(Rehearsal):
     """tasks: all tasks have equally many samples; stream: all samples seen are equally likely to stay."""
     batch: PositiveInt | None = None
     """Stored samples per iteration; default: as many as in the mini-batch."""
-
-    needs_networks: ClassVar[str] = "the networks of old tasks, all at once"
-
-    @classmethod
-    def refusal(cls, method: Composition) -> str | None:
-        """Stored samples must be able to run while another task is trained."""
-        if method.weights.name == "masked":
-            return (
-                f"masking trains one task's sub-network at a time, but {cls.name} needs {cls.needs_networks}"
-            )
-        return super().refusal(method)
 
     def stored(self, memory: Vectors) -> int:
         """Number of samples of all tasks."""
