@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from helpers import CELLS, TARGETS, oracle_layer, random_weights, sequences, whole
 from perdure.analysis.dimensionality import (
     dimension,
-    dimension_during,
     dimension_per_step,
     explained_by,
     explained_variance,
@@ -181,7 +180,7 @@ def test_dimension_per_step_respects_lengths():
     states = States(Tags(), hidden, None, lengths, lengths)
     assert states.running() == [50, 50, 50, 1]
     assert dimension_per_step(states, 1.0) == [1, 2, 3]  # at step 4 one sequence alone does not vary
-    assert dimension_during(states, "last", 1.0) == 4  # 49 times three dimensions, once four
+    assert dimension(states.during("last"), 1.0) == 4  # 49 times three dimensions, once four
     with pytest.raises(PerdureError, match="no readout"):
         dimension_per_step(states, readout=True)
 
