@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from helpers import CELLS, TARGETS, oracle_layer, random_weights, sequences, whole
 from perdure.analysis.dimensionality import (
     dimension,
-    dimension_during,
     dimension_per_step,
     explained_by,
     explained_variance,
@@ -26,11 +25,11 @@ from perdure.analysis.importance import mean_importance
 from perdure.analysis.states import States, hidden_states
 from perdure.analysis.steps import accuracy_per_step
 from perdure.analysis.subspaces import principal_angles, readout_basis, similarities, similarity
-from perdure.analysis.theory import random_orthogonal
 from perdure.benchmarks.task import Sequences
 from perdure.errors import PerdureError
 from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.fisher import fisher
+from perdure.networks.initialise import orthogonal
 from perdure.networks.network import Network
 from perdure.randomness import generator
 from perdure.targets.bits import Bits
@@ -181,13 +180,13 @@ def test_dimension_per_step_respects_lengths():
     states = States(Tags(), hidden, None, lengths, lengths)
     assert states.running() == [50, 50, 50, 1]
     assert dimension_per_step(states, 1.0) == [1, 2, 3]  # at step 4 one sequence alone does not vary
-    assert dimension_during(states, "last", 1.0) == 4  # 49 times three dimensions, once four
+    assert dimension(states.during("last"), 1.0) == 4  # 49 times three dimensions, once four
     with pytest.raises(PerdureError, match="no readout"):
         dimension_per_step(states, readout=True)
 
 
 def test_variance_within_another_tasks_components():
-    basis = random_orthogonal(6, generator(0))
+    basis = orthogonal(6, generator(0), torch.float64)
     source = torch.Generator().manual_seed(0)
     first = torch.randn(400, 2, generator=source, dtype=torch.float64) @ basis[:, :2].T
     inside = torch.randn(400, 2, generator=source, dtype=torch.float64) @ basis[:, :2].T + 5
@@ -244,7 +243,7 @@ def test_similarity_equals_principal_angles():
             assert table[k][n] ** 2 == pytest.approx((np.cos(angles) ** 2).sum(), abs=1e-12)
             assert principal_angles(bases[k], bases[n]) == pytest.approx(sorted(np.degrees(angles)), abs=1e-6)
     # The same space in another basis and at another scale; then a space apart, a space within.
-    mixed = readout_basis(random_orthogonal(3, generator(0)) @ heads[0] * 7)
+    mixed = readout_basis(orthogonal(3, generator(0), torch.float64) @ heads[0] * 7)
     assert similarity(bases[0], mixed) == pytest.approx(math.sqrt(3))
     apart = readout_basis(torch.linalg.svd(heads[0])[2][3:])
     assert similarity(bases[0], apart) == pytest.approx(0, abs=1e-12)

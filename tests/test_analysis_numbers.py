@@ -26,8 +26,9 @@ from perdure.analysis.statistics import (
     seeds_needed,
     verdict,
 )
-from perdure.analysis.theory import LinearTasks, capacity, demonstrate, linear_tasks, random_orthogonal
+from perdure.analysis.theory import LinearTasks, capacity, demonstrate, linear_tasks
 from perdure.errors import PerdureError
+from perdure.networks.initialise import orthogonal
 from perdure.randomness import generator
 
 # Theory
@@ -83,7 +84,7 @@ def test_no_other_network_beats_the_floor():
     assert floor > 0
     for seed in range(20):
         source = generator(seed, "subspaces")
-        drawn = [random_orthogonal(8, source)[:, :3] for _ in range(3)]
+        drawn = [orthogonal(8, source, torch.float64)[:, :3] for _ in range(3)]
         other = demonstrate(LinearTasks(drawn, tasks.dynamics))
         assert other.floor == pytest.approx(floor)
         assert other.error >= floor

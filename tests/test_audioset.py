@@ -17,11 +17,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.benchmarks.audioset import Audioset, arrange, class_rows, standardisation
+from perdure.benchmarks.audioset import Audioset, arrange, class_rows
 from perdure.benchmarks.sources.clips import Clip, Selected, files_of, select
 from perdure.benchmarks.sources.ontology import considered_classes
 from perdure.benchmarks.sources.tfrecord import crc32c, masked, read_clips, records
-from perdure.benchmarks.task import Sequences, Task, check_tasks
+from perdure.benchmarks.task import Sequences, Task, check_tasks, standardisation
 from perdure.config import build
 from perdure.errors import PerdureError
 from perdure.networks.batch import Data

@@ -12,10 +12,12 @@ from types import SimpleNamespace
 
 import pytest
 import scipy.stats
+import torch
 
 import perdure.paper.plan
 import perdure.report.board
 from made_data import make_data
+from perdure.analysis.supervised import Reduction
 from perdure.cli import main
 from perdure.commands.arguments import parse
 from perdure.config import build
@@ -23,6 +25,7 @@ from perdure.experiment import run
 from perdure.paper.comparison import ComparisonItem, row
 from perdure.paper.findings import FOLDER, from_json
 from perdure.paper.item import FinishedRuns, items
+from perdure.paper.items.supervised import EWC, NEEDED, _cells
 from perdure.paper.pairs import order_summary, pairs_of
 from perdure.paper.plan import Plan, estimate, plan
 from perdure.paper.results import FIGURES, FORMATS, evaluate, keep
@@ -100,6 +103,39 @@ def test_data_that_vary_with_the_seed_are_a_column_of_the_table(finished):
     assert (extra.row, extra.column) == ("Fine-tuning", "final, data vary with the seed")
     assert extra.ours.mean == pytest.approx(sum(finals) / 2)
     assert "--benchmark.data_seed seed" in extra.command
+
+
+def test_a_cell_with_varying_data_names_all_options_and_an_oversized_hypernetwork(tmp_path):
+    """Its command makes exactly its runs, also where all runs were given an option."""
+    given = {"training.batch_size": 4}
+    few = TINY | {"weights.hidden": "20", "weights.chunk": 10, "network.hidden": 4}
+    item = ComparisonItem(
+        "A table", "Table 0", "It shows nothing.", (row("HNET", "copy", "hnet", options=few),)
+    )
+    records = {config.hash: run(config, tmp_path).record for config in item.configs("smoke", 1, given)}
+    varied = item.configs("smoke", 1, {**given, "benchmark.data_seed": "seed"})
+    own = [run(config, tmp_path).record for config in varied]
+    *usual, extra = item.evaluate(FinishedRuns("smoke", 1, tmp_path, records, given))[0]
+    assert extra.column == "final, data vary with the seed"
+    words = extra.command.split()
+    read = parse(words[8:])
+    made = build(*words[2:4], scale=words[5], **read.values(read.options))
+    assert (made.hash,) == extra.hashes == (own[0].hash,)
+    assert "hypernetwork larger than its" in extra.remark
+    assert {cell.remark for cell in usual} == {extra.remark}
+
+
+def test_dimensions_that_were_not_enough_are_a_lower_bound(tmp_path):
+    """Two seeds, of which one does not get there with the two dimensions tried: it needs at least three."""
+    reduced = [Reduction(torch.zeros(4, 2), [50.0, each], [1.0, 1.0], 100.0) for each in (99.0, 60.0)]
+    names = [config.hash for config in EWC.configs("smoke", 2)]
+    records = {name: SimpleNamespace(hash=name) for name in names}
+    cells = _cells("2 tasks", reduced, FinishedRuns("smoke", 2, tmp_path, records))
+    assert {cell.column: (cell.values, cell.remark) for cell in cells} == {
+        NEEDED: ((2.0, 3.0), "at least"),
+        "accuracy with 2 dimensions (%)": ((99.0, 60.0), ""),
+        "accuracy with all dimensions (%)": ((100.0, 100.0), ""),
+    }
 
 
 def test_findings_with_given_options_have_a_file_of_their_own(finished):

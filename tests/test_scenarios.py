@@ -15,7 +15,7 @@ from perdure.errors import PerdureError
 from perdure.experiment import assemble, generators_of, on_device, run
 from perdure.learning.engine import RunOptions, begin_phase, learn, scores_of_all_tasks
 from perdure.learning.inference import infer
-from perdure.learning.learner import init
+from perdure.learning.learner import LearnerState, init
 from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.fisher import fisher
 from perdure.networks.network import Network
@@ -124,6 +124,20 @@ def test_only_classes_that_have_arrived_are_possible(method):
             assert logits.shape[1] == 2 * (phase_number + 1)
             right = (logits.argmax(1) == data[task].test.y).double().mean()
             assert tested[task].accuracy == pytest.approx(100 * float(right))
+
+
+@pytest.mark.parametrize("scenario", ["class", "domain"])
+def test_networks_from_which_a_task_is_inferred_are_generated_once(scenario, monkeypatch):
+    """For K tasks: one network each to be looked at, and one each to choose from; not K for every split."""
+    config = small("hnet", **{"benchmark.scenario": scenario})
+    tasks, learner = assemble(config)
+    data, generators = on_device(tasks, "cpu"), generators_of(config)
+    phase = begin_phase(learner, init(learner), [0], data, config.training, generators)
+    state = begin_phase(learner, phase.finish(), [1], data, config.training, generators).finish()
+    asked, generate = [], LearnerState.weights
+    monkeypatch.setattr(LearnerState, "weights", lambda *given: asked.append(given[2]) or generate(*given))
+    scores_of_all_tasks(learner, state, data, generators)
+    assert sorted(asked) == [0, 0, 1, 1, 2]
 
 
 def test_joint_training_learns_all_classes_at_once():

@@ -6,8 +6,6 @@ whose value is itself a piece, such as network.cell, has a separate section for 
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -18,6 +16,7 @@ from pydantic.fields import FieldInfo
 
 from perdure.benchmarks.task import Benchmark
 from perdure.errors import PerdureError, unknown
+from perdure.files import hash_of
 from perdure.hooks import Hook
 from perdure.learning.training import Training
 from perdure.methods import Method, canonical, compose, parts_of
@@ -114,8 +113,7 @@ class Config:
     @cached_property
     def hash(self) -> str:
         """16 hexadecimal digits that identify this config."""
-        text = json.dumps(self.json, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return hash_of(self.json)
 
 
 @dataclass(frozen=True)

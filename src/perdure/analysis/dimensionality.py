@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from perdure.analysis.states import Moment, States
+from perdure.analysis.states import States
 from perdure.errors import PerdureError
 
 THRESHOLD = 0.75
@@ -66,13 +66,6 @@ def dimension_per_step(
         for step, mask in enumerate(running)
         if int(mask.sum()) >= FEWEST
     ]
-
-
-def dimension_during(
-    states: States, moment: Moment, threshold: float = THRESHOLD, *, kernel: bool = False
-) -> int:
-    """Intrinsic dimensionality of the states pooled over the steps of a moment."""
-    return dimension(states.during(moment), threshold, kernel=kernel)
 
 
 def explained_by(reference: Tensor, activity: Tensor, counts: Sequence[int]) -> list[float]:

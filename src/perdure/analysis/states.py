@@ -20,9 +20,6 @@ from perdure.targets.target import Target
 Moment = Literal["all", "input", "output", "stop", "last"]
 """Steps of a sequence: all; those before the stop bit; the output steps; the stop bit; the last."""
 
-FORWARD_BATCH = 500
-"""Number of sequences per forward pass."""
-
 
 @dataclass(frozen=True)
 class States:
@@ -102,8 +99,7 @@ def hidden_states(
     hidden: list[Tensor] = []
     readout: list[Tensor] = []
     steps = data.x.shape[1]
-    for start in range(0, len(data), FORWARD_BATCH):
-        batch = data.batch(slice(start, start + FORWARD_BATCH))
+    for batch in data.batches():
         of_batch = traced(network, frozen, batch, task, layer)
         for collected, rows in zip((hidden, readout), of_batch, strict=True):
             if rows is not None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from perdure.analysis.states import FORWARD_BATCH, as_data
+from perdure.analysis.states import as_data
 from perdure.benchmarks.task import Sequences
 from perdure.networks.batch import Data
 from perdure.networks.layout import Weights
@@ -34,8 +34,7 @@ def accuracy_per_step(
     """
     data = as_data(data, weights)
     tallies: dict[int, Tensor] = {}
-    for start in range(0, len(data), FORWARD_BATCH):
-        batch = data.batch(slice(start, start + FORWARD_BATCH))
+    for batch in data.batches():
         logits = network(weights, batch, task)
         for step in range(batch.answers.steps):
             found = tally_of_step(logits, batch, step)

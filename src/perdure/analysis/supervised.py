@@ -13,7 +13,7 @@ the recurrence continues from there; this is for unidirectional networks whose s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -21,15 +21,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from perdure.analysis.states import FORWARD_BATCH, chosen, lengths_of, traced
+from perdure.analysis.states import chosen, lengths_of, traced
 from perdure.errors import PerdureError
-from perdure.networks.batch import Batch, Data, pack_batch
+from perdure.learning.evaluate import Score, scored
+from perdure.networks.batch import FORWARD_BATCH, Batch, Data, pack_batch
 from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.cells.cell import Cell
 from perdure.networks.layout import Weights
 from perdure.networks.network import Network
 from perdure.networks.tape import Tape
-from perdure.networks.targets import negative_log_likelihood, tally
+from perdure.networks.targets import negative_log_likelihood
 from perdure.targets.target import Target
 
 Place = Literal["all", "stop"]
@@ -97,6 +98,10 @@ class _Frozen(NamedTuple):
     def batch(self, index: Tensor | slice) -> Batch:
         return pack_batch(self.target, self.rows[index], self.y[index])
 
+    def batches(self) -> Iterator[Batch]:
+        for start in range(0, len(self.rows), FORWARD_BATCH):
+            yield self.batch(slice(start, start + FORWARD_BATCH))
+
     def answers(self, batch: Batch, basis: Tensor | None) -> Tensor:
         """Logits from states projected onto the columns of a basis (None: not projected)."""
         network, weights, task = self.part.network, self.part.weights, self.part.task
@@ -131,9 +136,9 @@ def reduce_states(
         column = _new_column(basis, generator)
         basis = torch.cat([basis, _trained(column, basis, train, fitting, generator)], dim=1)
         scores = [_score(task, basis) for task in test]
-        accuracy.append(sum(score[0] for score in scores) / len(scores))
-        loss.append(sum(score[1] for score in scores) / len(scores))
-    whole = sum(_score(task, None)[0] for task in test) / len(test)
+        accuracy.append(sum(score.accuracy for score in scores) / len(scores))
+        loss.append(sum(score.loss for score in scores) / len(scores))
+    whole = sum(_score(task, None).accuracy for task in test) / len(test)
     return Reduction(basis, accuracy, loss, whole)
 
 
@@ -170,19 +175,8 @@ def _trained(
     return column.detach()
 
 
-@torch.no_grad()
-def _score(task: _Frozen, basis: Tensor | None) -> tuple[float, float]:
-    """Accuracy in percent and loss per sample."""
-    total: Tensor | None = None
-    loss = 0.0
-    for start in range(0, len(task.rows), FORWARD_BATCH):
-        batch = task.batch(slice(start, start + FORWARD_BATCH))
-        logits = task.answers(batch, basis)
-        found = tally(logits, batch)
-        total = found if total is None else total + found
-        loss += float(negative_log_likelihood(logits, batch))
-    assert total is not None
-    return task.target.judge(total).accuracy, loss / len(task.rows)
+def _score(task: _Frozen, basis: Tensor | None) -> Score:
+    return scored(task.batches(), lambda batch: task.answers(batch, basis))
 
 
 @torch.no_grad()
@@ -194,8 +188,7 @@ def _frozen(part: ServedTask, data: Data, place: Place) -> _Frozen:
     weights = {name: weight.detach() for name, weight in part.weights.items()}
     part = ServedTask(part.network, weights, part.task, part.train, part.test, part.units)
     rows = []
-    for start in range(0, len(data), FORWARD_BATCH):
-        batch = data.batch(slice(start, start + FORWARD_BATCH))
+    for batch in data.batches():
         if place == "stop":
             rows.append(_from_stop(part, batch, layer))
             continue

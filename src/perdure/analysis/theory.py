@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from perdure.errors import PerdureError
+from perdure.networks.initialise import orthogonal
 
 EXACT = torch.float64
 RANK = 1e-9
@@ -120,7 +121,7 @@ def linear_tasks(
             f"Tasks can share 0 to {min(dimensions) - 1} of their dimensions, so that each has some of its "
             f"own (given: {shared})."
         )
-    basis = random_orthogonal(units, generator)
+    basis = orthogonal(units, generator, EXACT)
     own = [size - shared for size in dimensions]
     blocks = distinct_dynamics([shared, *own] if shared else own, generator)
     common = blocks.pop(0) if shared else torch.zeros(0, 0, dtype=EXACT)
@@ -147,7 +148,7 @@ def distinct_dynamics(dimensions: Sequence[int], generator: torch.Generator) -> 
     for size in dimensions:
         turns = [_rotation(next(angles)) for _ in range(size // 2)]
         turns += [torch.full((1, 1), next(scales), dtype=EXACT) for _ in range(size % 2)]
-        basis = random_orthogonal(size, generator)
+        basis = orthogonal(size, generator, EXACT)
         result.append(basis @ torch.block_diag(*turns) @ basis.t())
     return result
 
@@ -192,13 +193,6 @@ def capacity(
         demonstrate(LinearTasks(everything.subspaces[:count], everything.dynamics[:count]))
         for count in range(1, most + 1)
     ]
-
-
-def random_orthogonal(size: int, generator: torch.Generator) -> Tensor:
-    """A uniformly random orthogonal matrix [size, size] in double precision."""
-    q, r = torch.linalg.qr(torch.randn(size, size, generator=generator, dtype=EXACT))
-    signed: Tensor = q * r.diagonal().sign()
-    return signed
 
 
 def _powers(matrix: Tensor, start: Tensor, steps: int) -> Tensor:

@@ -19,7 +19,7 @@ from perdure.benchmarks.sources.cache import NamedArrays, digest, kept
 from perdure.benchmarks.sources.clips import ARCHIVE, FRAMES, Form, Selected, files_of, read_parts, select
 from perdure.benchmarks.sources.folder import raw
 from perdure.benchmarks.sources.ontology import considered_classes
-from perdure.benchmarks.task import Array, Benchmark, Need, Sequences, Task, Watch, quiet
+from perdure.benchmarks.task import Array, Benchmark, Need, Sequences, Task, Watch, quiet, standardisation
 from perdure.errors import PerdureError
 from perdure.targets.label import Label
 
@@ -212,10 +212,3 @@ def _part(arrays: NamedArrays, split: str, row: Array) -> tuple[Array, Array]:
     labels = columns[arrays["class"]]
     own = (arrays["split"] == SPLITS.index(split)) & (labels >= 0)
     return arrays["x"][own], labels[own]
-
-
-def standardisation(x: Array) -> tuple[Array, Array]:
-    """Offset and factor [F] that give each feature of x [N, T, F] mean 0 and SD 1 (a constant one: 0)."""
-    values = x.reshape(-1, x.shape[-1]).astype(np.float64)
-    sd = values.std(0)
-    return values.mean(0), 1 / np.where(sd > 0, sd, 1)

@@ -30,6 +30,20 @@ def quiet(what: str, done: int, total: int) -> None:
     """Ignore progress."""
 
 
+Scaling = tuple[Array, Array]
+"""Offset and factor of each feature [F]: a network reads (x - offset) * factor."""
+
+
+def standardisation(x: Array) -> Scaling:
+    """The scaling, in double precision, by which each feature of x [..., F] has mean 0 and deviation 1.
+
+    A constant feature is only shifted.
+    """
+    rows = x.reshape(-1, x.shape[-1]).astype(np.float64)
+    deviation = rows.std(axis=0)
+    return rows.mean(axis=0), 1 / np.where(deviation > 0, deviation, 1)
+
+
 @dataclass(frozen=True, init=False)
 class Sequences:
     """N sequences of one split: x [N, T, F], y as its target defines it, lengths [N] (1 to T).
@@ -43,7 +57,7 @@ class Sequences:
     y: Array
     lengths: Array
     table: Array | None = None
-    scaling: tuple[Array, Array] | None = None
+    scaling: Scaling | None = None
 
     def __init__(
         self,
@@ -52,7 +66,7 @@ class Sequences:
         y: Array,
         lengths: Array,
         table: Array | None = None,
-        scaling: tuple[Array, Array] | None = None,
+        scaling: Scaling | None = None,
     ) -> None:
         """Store the arrays as they are; the target may be given by its name, such as 'label'."""
         found = find_target(target)

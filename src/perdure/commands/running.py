@@ -71,19 +71,13 @@ GENERAL = (
 
 
 def running(words: list[str]) -> int:
-    """Parse, run, print."""
+    """Parse, then help, search or run."""
     words = [re.sub(r"^--scenario(?==|$)", f"--{SCENARIO}", word) for word in words]
     read = parse(words, switches=SWITCHES, on_off=on_off_options(words))
-    if len(read.positional) < 2:
-        if read.help:
-            print(HELP, end="")
-            return 0
-        raise PerdureError("perdure run needs a BENCHMARK and a METHOD; perdure list shows them.")
-    if len(read.positional) > 2:
-        raise PerdureError(
-            f"perdure run takes two names, but a third, '{read.positional[2]}', is given; "
-            f"options start with two dashes."
-        )
+    if read.help and len(read.positional) < 2:
+        print(HELP, end="")
+        return 0
+    _check_positional(read)
     if not read.help and _is_search(read):
         from perdure.commands.searching import searching
 
@@ -103,15 +97,15 @@ def running(words: list[str]) -> int:
         print(HELP)
         print_options(benchmark, method, scale, read.values(option_names(kinds), texts_of(kinds)))
         return 0
+    _print(_run(read, scale), read)
+    return 0
+
+
+def _run(read: Arguments, scale: str) -> list[RunResult]:
+    """Run every seed; the records of a search's settings name the search."""
     use_data_folder(read.options)
     runs = runs_folder(read.options)
-    figure = path_option(read.options, "plot")
-    if figure is not None:
-        from perdure.report.figures import check_writable
-
-        check_writable(figure)
-        if whole_number(read.options, "seeds", 1, 1) > 1:
-            raise PerdureError("--plot draws one run; give --seed instead of --seeds.")
+    _check_figure(read)
     found = _search(read, runs)
     configs = _configs(read, scale, found)
     from perdure.commands.executing import cluster_of, execute
@@ -126,10 +120,30 @@ def running(words: list[str]) -> int:
             save_every=whole_number(read.options, "save-every", 20, 0),
             engine=engine,
         )
-    if found is not None:
-        done = [_noted(one, found) for one in done]
-    _print(done, read)
-    return 0
+    return done if found is None else [_noted(one, found) for one in done]
+
+
+def _check_positional(read: Arguments) -> None:
+    """Raise a helpful error unless there are two names."""
+    if len(read.positional) < 2:
+        raise PerdureError("perdure run needs a BENCHMARK and a METHOD; perdure list shows them.")
+    if len(read.positional) > 2:
+        raise PerdureError(
+            f"perdure run takes two names, but a third, '{read.positional[2]}', is given; "
+            f"options start with two dashes."
+        )
+
+
+def _check_figure(read: Arguments) -> None:
+    """Raise before anything is learnt if the figure that is asked for cannot be drawn."""
+    figure = path_option(read.options, "plot")
+    if figure is None:
+        return
+    from perdure.report.figures import check_writable
+
+    check_writable(figure)
+    if whole_number(read.options, "seeds", 1, 1) > 1:
+        raise PerdureError("--plot draws one run; give --seed instead of --seeds.")
 
 
 def _check_options(read: Arguments, benchmark: str, known: list[str]) -> None:

@@ -131,7 +131,7 @@ class ContinualLearner:
         path = checkpoint_path(checkpoint)
         digest = "" if path is None else lesson_digest(self._config, before, lesson)
         store = CheckpointFile(path, digest).open()
-        with Teller(self.verbose, self.callbacks, self._config, before, lesson) as teller:
+        with Teller(self.verbose, self.callbacks, before, lesson) as teller:
             with for_python():
                 after = teach(self._config, before, lesson, Teaching(teller.show, teller.stopped, store))
             teller.done(after)

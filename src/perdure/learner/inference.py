@@ -26,7 +26,6 @@ from perdure.learner.knowledge import Knowledge
 from perdure.learner.prediction import check_lengths, known_task, logits_of, network_of
 from perdure.learner.recogniser import recognise, stored
 from perdure.learner.sequences import Inputs
-from perdure.learning.evaluate import EVALUATION_BATCH
 from perdure.rehearsal.generative import Generative
 from perdure.rehearsal.surprise import reconstruction_errors
 
@@ -137,8 +136,7 @@ def _reconstruction(
     parts = []
     with threads(1):
         encoder = network_of(config, knowledge, task)
-        for start in range(0, len(data), EVALUATION_BATCH):
-            batch = data.batch(slice(start, start + EVALUATION_BATCH))
+        for batch in data.batches():
             parts.append(
                 reconstruction_errors(options, state.parameters, state.buffers, encoder, batch, number)
             )

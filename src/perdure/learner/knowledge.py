@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perdure.benchmarks.sources.own.drawing import draw
-from perdure.benchmarks.task import Array
+from perdure.benchmarks.task import Array, Scaling, standardisation
 from perdure.config import Config
 from perdure.experiment import learner_of
 from perdure.learner.answers import Format, read_answers, sequences
@@ -22,9 +22,6 @@ from perdure.learner.sequences import Inputs
 from perdure.learning.learner import Learner, LearnerState, init
 from perdure.learning.splits import Splits
 from perdure.networks.batch import Data
-
-Scaling = tuple[Array, Array]
-"""Offset and factor of each feature: a network reads (x - offset) * factor."""
 
 
 @dataclass(frozen=True)
@@ -131,11 +128,9 @@ def nothing_learnt(config: Config, inputs: int, scaling: Scaling | None) -> Know
 
 
 def fit_scaling(inputs: Inputs) -> Scaling:
-    """Offset and factor that give each feature mean 0 and deviation 1; a constant feature is only shifted."""
-    rows = inputs.x[inputs.inside].astype(np.float64)
-    deviation = rows.std(axis=0)
-    factor = 1 / np.where(deviation > 0, deviation, 1)
-    return rows.mean(axis=0).astype(np.float32), factor.astype(np.float32)
+    """The standardisation of all features, in single precision, as it is stored."""
+    offset, factor = (part.astype(np.float32) for part in standardisation(inputs.x[inputs.inside]))
+    return offset, factor
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from perdure.learner.classes import object_array
 from perdure.learner.faults import wrong, wrong_type
 from perdure.learner.knowledge import Knowledge
 from perdure.learner.sequences import Inputs
-from perdure.learning.evaluate import EVALUATION_BATCH
 from perdure.weights.source import TaskNetwork
 
 
@@ -44,8 +43,7 @@ def logits_of(config: Config, knowledge: Knowledge, task: str, inputs: Inputs) -
     parts: list[Tensor] = []
     with threads(1):
         network, weights = network_of(config, knowledge, task)
-        for start in range(0, len(data), EVALUATION_BATCH):
-            batch = data.batch(slice(start, start + EVALUATION_BATCH))
+        for batch in data.batches():
             part = batch.answers.unpack(network(weights, batch, number))
             steps = inputs.x.shape[1] if data.target.everywhere else part.shape[1]
             padded = part.new_zeros(len(part), steps, part.shape[2])

@@ -17,7 +17,6 @@ from perdure.config import Config
 from perdure.experiment import learner_of, threads
 from perdure.learner.knowledge import Knowledge
 from perdure.learner.sequences import Inputs
-from perdure.learning.evaluate import EVALUATION_BATCH
 from perdure.networks.batch import Data
 from perdure.rehearsal.samples import stored_tasks, unstore
 
@@ -96,8 +95,7 @@ def _features(config: Config, knowledge: Knowledge, tasks: list[str], data: Data
                 continue
             seen.append(body)
             parts = []
-            for start in range(0, len(data), EVALUATION_BATCH):
-                batch = data.batch(slice(start, start + EVALUATION_BATCH))
+            for batch in data.batches():
                 every = batch.packing.unpack(network.features(weights, batch, number)).double()
                 lengths = batch.packing.lengths
                 last = every[torch.arange(len(every)), lengths - 1]

@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from perdure.benchmarks.task import Scaling
 from perdure.config import Config, from_json
 from perdure.errors import PerdureError
 from perdure.experiment import learner_of
 from perdure.files import Damaged, read_json, read_tensors, write_json, write_tensors
 from perdure.learner.answers import Format
 from perdure.learner.faults import ArgumentError, in_python, wrong
-from perdure.learner.knowledge import Knowledge, Scaling, Visit
+from perdure.learner.knowledge import Knowledge, Visit
 from perdure.learner.looks import Look
 from perdure.learner.observing import Watching
 from perdure.learner.rows import Row

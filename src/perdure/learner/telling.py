@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
-from perdure.config import Config
 from perdure.learner.knowledge import Knowledge, Lesson
 from perdure.learning.engine import Progress
 from perdure.report.progress import Display
@@ -25,11 +24,8 @@ from perdure.report.progress import Display
 class Teller:
     """Shows a lesson's progress; use as a context manager."""
 
-    def __init__(
-        self, verbose: int, callbacks: Sequence[Any], config: Config, before: Knowledge, lesson: Lesson
-    ) -> None:
+    def __init__(self, verbose: int, callbacks: Sequence[Any], before: Knowledge, lesson: Lesson) -> None:
         """Start no display if silent."""
-        del config
         self.display = Display() if verbose else None
         self.callbacks, self.before, self.lesson = callbacks, before, lesson
         self._stop = False

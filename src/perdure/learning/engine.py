@@ -27,7 +27,7 @@ from perdure.learning.splits import Splits
 from perdure.learning.training import Training
 from perdure.networks.layout import Vectors, moved
 from perdure.networks.network import Network
-from perdure.weights.source import GeneratorFactory, WeightSource
+from perdure.weights.source import GeneratorFactory, TaskNetwork, WeightSource
 
 
 @dataclass
@@ -149,34 +149,49 @@ def learn(
         trained = loop.train()
         begun = time.perf_counter()
         state = phase.finish()
-        finished = time.perf_counter()
-        scores, validated = scores_of_all_tasks(learner, state, data, generators)
-        results.accuracy.append([score.accuracy for score in scores])
-        results.validation.append([score.accuracy for score in validated])
-        for matrix, column in (
-            (results.f1, [score.f1 for score in scores]),
-            (results.error, [score.error for score in scores]),
-        ):
-            numbers = [value for value in column if value is not None]
-            if numbers:  # a target has one of the two, for all its tasks
-                matrix.append(numbers)
-        results.curves.append(phase.curve)
-        results.iterations.append(phase.iteration)
-        results.seconds.append(
-            {"train": trained, "finish": finished - begun, "test": time.perf_counter() - finished}
-        )
-        results.memory = _memory(learner, state)
-        results.kept.append(kept(learner, state, data, generators))
-        results.sizes = sizes_of(learner, state)
-        if options.keep:
-            store.keep(number, pack(state))
-        store.save(
-            _prefixed(pack(state), "state|"),
-            {"phase": None, "tasks": state.network.tasks, "results": vars(results)},
-        )
+        spent = {"train": trained, "finish": time.perf_counter() - begun}
+        _note(results, phase, state, data, generators, spent)
+        _save(store, number, state, results, keep=options.keep)
         end = loop.progress({}, trained)
         options.watch(replace(end, accuracy=results.accuracy[-1], validation=results.validation[-1]))
     return results
+
+
+def _note(
+    results: Results,
+    phase: Phase,
+    state: LearnerState,
+    data: Sequence[Splits],
+    generators: GeneratorFactory,
+    spent: dict[str, float],
+) -> None:
+    """Add what a finished phase has led to: scores of all tasks, its curve and times, memory and sizes."""
+    learner, begun = phase.learner, time.perf_counter()
+    scores, validated = scores_of_all_tasks(learner, state, data, generators)
+    results.accuracy.append([score.accuracy for score in scores])
+    results.validation.append([score.accuracy for score in validated])
+    for matrix, column in (
+        (results.f1, [score.f1 for score in scores]),
+        (results.error, [score.error for score in scores]),
+    ):
+        numbers = [value for value in column if value is not None]
+        if numbers:  # a target has one of the two, for all its tasks
+            matrix.append(numbers)
+    results.curves.append(phase.curve)
+    results.iterations.append(phase.iteration)
+    results.seconds.append(spent | {"test": time.perf_counter() - begun})
+    results.memory = _memory(learner, state)
+    results.kept.append(kept(learner, state, data, generators))
+    results.sizes = sizes_of(learner, state)
+
+
+def _save(store: CheckpointStore, number: int, state: LearnerState, results: Results, *, keep: bool) -> None:
+    """Replace the checkpoint with one between phases; with `keep`, store the state for good."""
+    tensors = pack(state)
+    if keep:
+        store.keep(number, tensors)
+    facts = {"phase": None, "tasks": state.network.tasks, "results": vars(results)}
+    store.save(_prefixed(tensors, "state|"), facts)
 
 
 def _opened(
@@ -221,15 +236,18 @@ def scores_of_all_tasks(
     everything = grow(learner, state, outputs_of(data[state.network.tasks :]), generators)
     tested: list[Score] = []
     validated: list[Score] = []
+    running: dict[int, TaskNetwork] = {}  # those that a sequence may belong to, generated at most once
     for task, splits in enumerate(data):
         network, weights = _seen(everything, state, task).weights(learner, task)
+        inferred = not splits.told and depends_on_task(learner, network)
+        if inferred and not running:
+            running = {known: state.weights(learner, known) for known in range(state.network.tasks)}
         for split, scores in ((splits.test, tested), (splits.val, validated)):
             given = read_through(split, task, state.parameters)
-            if splits.told or not depends_on_task(learner, network):
-                scores.append(evaluate(network, weights, given, task))
-            else:
-                running = {known: state.weights(learner, known) for known in range(state.network.tasks)}
+            if inferred:
                 scores.append(evaluate_inferred(running, given, splits.outputs))
+            else:
+                scores.append(evaluate(network, weights, given, task))
     return tested, validated
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from perdure.networks.batch import Data
+from perdure.networks.batch import Batch, Data
 from perdure.networks.layout import Weights
 from perdure.networks.network import Network
 from perdure.networks.targets import negative_log_likelihood, tally
-
-EVALUATION_BATCH = 500
-"""Sequences per forward pass: large enough to be fast, small enough for the cache."""
+from perdure.targets.target import Target
 
 
 class Score(NamedTuple):
@@ -42,20 +40,27 @@ class Score(NamedTuple):
         return self.accuracy > best.accuracy if self.error is None else self.loss < best.loss
 
 
-@torch.no_grad()
 def evaluate(network: Network, weights: Weights, data: Data, task: int) -> Score:
     """Score on a whole split."""
+    return scored(data.batches(), lambda batch: network(weights, batch, task))
+
+
+@torch.no_grad()
+def scored(batches: Iterable[Batch], answer: Callable[[Batch], Tensor]) -> Score:
+    """Score of the outputs [M, outputs] with which each batch of a split is answered."""
     total: Tensor | None = None
-    loss = 0.0
-    for start in range(0, len(data), EVALUATION_BATCH):
-        batch = data.batch(slice(start, start + EVALUATION_BATCH))
-        logits = network(weights, batch, task)
+    target: Target | None = None
+    loss, count = 0.0, 0
+    for batch in batches:
+        logits = answer(batch)
         loss += float(negative_log_likelihood(logits, batch))
         found = tally(logits, batch)
         total = found if total is None else total + found
+        target, count = batch.target, count + len(batch)
+    assert target is not None
     assert total is not None
-    judged = data.target.judge(total)
-    return Score(judged.accuracy, loss / len(data), judged.f1, judged.error)
+    judged = target.judge(total)
+    return Score(judged.accuracy, loss / count, judged.f1, judged.error)
 
 
 def mean_score(scores: Sequence[Score]) -> Score:

@@ -13,9 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from perdure.learning.evaluate import EVALUATION_BATCH, Score
+from perdure.learning.evaluate import Score, scored
 from perdure.networks.batch import Batch, Data
-from perdure.networks.targets import negative_log_likelihood, tally
 from perdure.targets.classes import UNLIKELY
 from perdure.weights.source import TaskNetwork
 
@@ -50,17 +49,12 @@ def infer(running: Mapping[int, TaskNetwork], batch: Batch) -> Inferred:
 
 def evaluate_inferred(running: Mapping[int, TaskNetwork], data: Data, outputs: int) -> Score:
     """Score on a split whose task is not told; `outputs` is the number of the split's own task."""
-    total: Tensor | None = None
-    loss = 0.0
-    for start in range(0, len(data), EVALUATION_BATCH):
-        batch = data.batch(slice(start, start + EVALUATION_BATCH))
+
+    def answer(batch: Batch) -> Tensor:
         logits = infer(running, batch).logits
         if logits.shape[1] < outputs:  # classes that have not arrived cannot be answered
             missing = logits.new_full((len(logits), outputs - logits.shape[1]), UNLIKELY)
             logits = torch.cat([logits, missing], dim=1)
-        loss += float(negative_log_likelihood(logits, batch))
-        found = tally(logits, batch)
-        total = found if total is None else total + found
-    assert total is not None
-    judged = data.target.judge(total)
-    return Score(judged.accuracy, loss / len(data), judged.f1, judged.error)
+        return logits
+
+    return scored(data.batches(), answer)

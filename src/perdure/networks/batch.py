@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
 
@@ -13,6 +14,9 @@ from perdure.alignment import aligned
 from perdure.benchmarks.task import Sequences
 from perdure.networks.packing import Packing, pack_lengths, uniform
 from perdure.targets.target import Target
+
+FORWARD_BATCH = 500
+"""Sequences per forward pass where nothing is learnt: enough to be fast, few enough for the cache."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,11 @@ class Data:
             offset, factor = self.scaling
             rows = (rows - offset) * factor
         return _packed(self.target, rows, packing, y, complete=self.complete)
+
+    def batches(self) -> Iterator[Batch]:
+        """All sequences in their order, as batches of at most `FORWARD_BATCH`."""
+        for start in range(0, len(self), FORWARD_BATCH):
+            yield self.batch(slice(start, start + FORWARD_BATCH))
 
 
 def stacked(first: Tensor, second: Tensor, *, unscored: bool = False) -> Tensor:

@@ -24,8 +24,8 @@ def initialise(layout: Layout, generator: torch.Generator) -> Weights:
     return weights
 
 
-def orthogonal(size: int, generator: torch.Generator) -> Tensor:
+def orthogonal(size: int, generator: torch.Generator, dtype: torch.dtype = torch.float32) -> Tensor:
     """A uniformly random orthogonal matrix [size, size]: Q of a normal matrix, signs fixed by R."""
-    q, r = torch.linalg.qr(torch.randn(size, size, generator=generator))
+    q, r = torch.linalg.qr(torch.randn(size, size, generator=generator, dtype=dtype))
     signed: Tensor = q * r.diagonal().sign()
     return signed

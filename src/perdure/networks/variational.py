@@ -37,9 +37,14 @@ def reconstruction(decoded: Tensor, x: Tensor, likelihood: Likelihood) -> Tensor
     bernoulli: binary cross-entropy of sigmoid(decoded); gaussian: squared error, as in the original
     (the paper writes tau/2 times that).
     """
+    return reconstruction_of_entries(decoded, x, likelihood).sum()
+
+
+def reconstruction_of_entries(decoded: Tensor, x: Tensor, likelihood: Likelihood) -> Tensor:
+    """The same before it is summed [S, F]."""
     if likelihood == "bernoulli":
-        return functional.binary_cross_entropy_with_logits(decoded, x, reduction="sum")
-    return (x - decoded).square().sum()
+        return functional.binary_cross_entropy_with_logits(decoded, x, reduction="none")
+    return (x - decoded).square()
 
 
 def emitted(decoded: Tensor, likelihood: Likelihood) -> Tensor:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from perdure.analysis.statistics import NOT_DECIDED, Number, number, seeds_needed, verdict
@@ -12,6 +13,7 @@ from perdure.paper.conclusions import Claim
 from perdure.paper.findings import Pair, TableCell
 from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
 from perdure.paper.pairs import pairs_of
+from perdure.storage.record import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,15 +57,15 @@ def row(
 
 
 @dataclass(frozen=True)
-class ComparisonItem(Item):
-    """A table of methods."""
+class RowsItem(Item):
+    """An item whose numbers are those of rows, each of one setting, with what the paper concludes of them."""
 
     from_records: ClassVar[bool] = True
 
     title: str
     source: str
     about: str
-    rows: Sequence[Row]
+    _: KW_ONLY
     claims: Sequence[Claim] = ()
     """What the paper concludes."""
     note: str = ""
@@ -71,15 +73,13 @@ class ComparisonItem(Item):
     """Seeds at laptop scale: fewer for what takes long."""
     scales: Sequence[str] = Item.scales
 
+    @abstractmethod
+    def rows_at(self, scale: str) -> Sequence[Row]:
+        """All rows that it has at a scale."""
+
     def settings(self, scale: str) -> list[Setting]:
         """One setting per row."""
-        del scale
-        return [row.setting for row in self.rows]
-
-    def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
-        """Two cells per row, and one figure of all rows."""
-        cells = [cell for row in finished(self.rows, results) for cell in cells_of(row, results)]
-        return cells, [self._drawn(cells)]
+        return [row.setting for row in self.rows_at(scale)]
 
     def seeds(self, scale: str) -> int:
         """The default number of seeds."""
@@ -92,7 +92,24 @@ class ComparisonItem(Item):
 
     def pairs(self, results: FinishedRuns) -> list[Pair]:
         """All pairs of rows of the same benchmark."""
-        return pairs_of(finished(self.rows, results), results)
+        return pairs_of(finished(self.rows_at(results.scale), results), results)
+
+
+@dataclass(frozen=True)
+class ComparisonItem(RowsItem):
+    """A table of methods."""
+
+    rows: Sequence[Row]
+
+    def rows_at(self, scale: str) -> Sequence[Row]:
+        """The same at every scale."""
+        del scale
+        return self.rows
+
+    def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
+        """Two cells per row, and one figure of all rows."""
+        cells = [cell for row in finished(self.rows, results) for cell in cells_of(row, results)]
+        return cells, [self._drawn(cells)]
 
     def _drawn(self, cells: Sequence[TableCell]) -> Drawn:
         from matplotlib.figure import Figure
@@ -131,10 +148,23 @@ def cells_of(row: Row, results: FinishedRuns) -> list[TableCell]:
         )
     varied = None if DATA_SEED in results.given else results.with_own_data(row.setting)
     if varied is not None:
-        command = row.setting.given({DATA_SEED: OWN_SEED}, results.scale).command(results.scale, len(varied))
-        values, hashes = tuple(each.final for each in varied), tuple(each.hash for each in varied)
-        cells.append(TableCell(label, VARIED, number(values), command=command, hashes=hashes, values=values))
+        cells.append(_varied(row.setting, varied, results))
     return cells
+
+
+def _varied(setting: Setting, records: Sequence[Record], results: FinishedRuns) -> TableCell:
+    """Final accuracy with data that vary with the seed; the paper has no such runs."""
+    own = setting.given({**results.given, DATA_SEED: OWN_SEED}, results.scale)
+    values = tuple(record.final for record in records)
+    return TableCell(
+        setting.label,
+        VARIED,
+        number(values),
+        command=own.command(results.scale, len(records)),
+        hashes=tuple(record.hash for record in records),
+        values=values,
+        remark=records[0].oversized,
+    )
 
 
 def draw_column(axes: Axes, cells: Sequence[TableCell]) -> None:

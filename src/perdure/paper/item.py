@@ -233,6 +233,15 @@ class Item(ABC):
         return [config for setting in chosen for config in setting.configs(scale, seeds)]
 
 
+class WithoutRuns(Item):
+    """An item that is computed without training runs."""
+
+    def settings(self, scale: str) -> list[Setting]:
+        """None."""
+        del scale
+        return []
+
+
 def _tuned(settings: Sequence[Setting], scale: str) -> str:
     """How the settings of a scale were chosen, as their presets say."""
     if scale != "laptop" or not settings:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
-from perdure.paper.comparison import COLUMNS, Row, cells_of, finished
-from perdure.paper.conclusions import Claim
-from perdure.paper.findings import Pair, TableCell
-from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
-from perdure.paper.pairs import pairs_of
+from perdure.paper.comparison import COLUMNS, Row, RowsItem, cells_of
+from perdure.paper.findings import TableCell
+from perdure.paper.item import Drawn, FinishedRuns
 
 
 @dataclass(frozen=True)
@@ -23,46 +20,22 @@ class SweepPoint:
 
 
 @dataclass(frozen=True)
-class SweepItem(Item):
+class SweepItem(RowsItem):
     """A figure of lines, with all its numbers as a table."""
 
-    from_records: ClassVar[bool] = True
-
-    title: str
-    source: str
-    about: str
     axis: str
     """The label of the x axis."""
     points: Sequence[SweepPoint]
-    claims: Sequence[Claim] = ()
-    """What the paper concludes."""
-    note: str = ""
-    laptop_seeds: int = 5
-    """Seeds at laptop scale: fewer for what takes long."""
 
-    def settings(self, scale: str) -> list[Setting]:
-        """One setting per point; lines may share some. At smoke scale only the ends of each line."""
-        return [point.row.setting for point in self._points(scale)]
+    def rows_at(self, scale: str) -> Sequence[Row]:
+        """One row per point; lines may share some. At smoke scale only the ends of each line."""
+        return [point.row for point in self._points(scale)]
 
     def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
         """Cells of all points, and two panels of lines."""
         points = [point for point in self._points(results.scale) if results.of(point.row.setting)]
         cells = [cells_of(point.row, results) for point in points]
         return [cell for pair in cells for cell in pair], [self._drawn(points, cells)]
-
-    def seeds(self, scale: str) -> int:
-        """The default number of seeds."""
-        return self.laptop_seeds if scale == "laptop" else super().seeds(scale)
-
-    def findings_of_the_paper(self, scale: str) -> Sequence[Claim]:
-        """The same at every scale."""
-        del scale
-        return self.claims
-
-    def pairs(self, results: FinishedRuns) -> list[Pair]:
-        """All pairs of lines at the same difficulty."""
-        rows = [point.row for point in self._points(results.scale)]
-        return pairs_of(finished(rows, results), results)
 
     def _points(self, scale: str) -> Sequence[SweepPoint]:
         """The points at a scale; for smoke, where all need only run, the ends of each line."""

@@ -22,7 +22,7 @@ from perdure.networks.batch import Batch
 from perdure.networks.layout import Vectors
 from perdure.networks.targets import distillation
 from perdure.networks.together import TaskNetworks, distinct_bodies
-from perdure.options import Composition, Strength
+from perdure.options import Strength
 from perdure.penalties.penalty import Penalty
 
 
@@ -36,15 +36,6 @@ class LwF(Penalty):
     """lambda: the factor of the distillation loss."""
     temperature: PositiveFloat = 2.0
     """Temperature T of the distillation; the loss is multiplied by T^2."""
-
-    @classmethod
-    def refusal(cls, method: Composition) -> str | None:
-        """Old tasks must be able to run while another one is trained."""
-        if method.weights.name == "masked":
-            return (
-                "masking trains one task's sub-network at a time, but lwf needs the networks of old tasks too"
-            )
-        return super().refusal(method)
 
     def begin(self, memory: Vectors, context: PhaseContext) -> LwFTerm:
         """Remember how old tasks are answered now."""

@@ -11,9 +11,9 @@ from typing import ClassVar
 
 import torch
 
-from perdure.hooks import PhaseContext, PhaseEnd, Step, Term
+from perdure.hooks import PhaseContext, Step
 from perdure.networks.layout import Vectors
-from perdure.rehearsal.memory import Remembering, Stored, batch_size, random_keys
+from perdure.rehearsal.memory import Remembering, StoredTerm
 
 
 class AGEM(Remembering):
@@ -27,34 +27,17 @@ class AGEM(Remembering):
         return AGEMTerm(self, memory, context)
 
 
-class AGEMTerm(Term):
+class AGEMTerm(StoredTerm):
     """The projection during one phase."""
 
     transforms = True
-
-    def __init__(self, options: AGEM, memory: Vectors, context: PhaseContext) -> None:
-        """Unpack the stored samples."""
-        self.options, self.memory, self.context = options, memory, context
-        self.stored = Stored(memory, context)
 
     def transform(self, step: Step, gradients: Vectors) -> Vectors:
         """G - min(0, g . r / r . r) r."""
         if not len(self.stored):
             return gradients
-        reference = step.gradient(self.stored.loss(step, batch_size(self.options, step)))
+        reference = step.gradient(self.stored.loss(step, self.batch_size(step)))
         return projected(gradients, reference)
-
-    def state(self) -> Vectors:
-        """The generator that draws samples."""
-        return self.stored.state()
-
-    def restore(self, state: Vectors) -> None:
-        """Continue drawing as before."""
-        self.stored.restore(state)
-
-    def finish(self, end: PhaseEnd) -> Vectors:
-        """The reservoir after the phase."""
-        return self.options.remember(self.memory, end, random_keys(self.context))
 
 
 def projected(gradients: Vectors, reference: Vectors) -> Vectors:

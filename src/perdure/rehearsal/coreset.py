@@ -68,11 +68,11 @@ class CoresetTerm(Term):
     """The rehearsal during one phase."""
 
     def __init__(self, options: Coreset, memory: Vectors, context: PhaseContext) -> None:
-        """Unpack the stored samples; compute the old network's outputs once."""
+        """Unpack the stored samples; compute the old network's outputs once, if they are the targets."""
         self.options, self.memory, self.context = options, memory, context
         self.generator = context.generators("rehearsal", *context.tasks)
         self.stored = stored_data(memory, context)
-        self.answers = self._answers()
+        self.answers = self._answers() if options.targets == "soft" else {}
         self.drawn: dict[int, Tensor] = {}
         """For each old task, the stored samples of the current step."""
         self.rehearsed: dict[int, Batch] = {}

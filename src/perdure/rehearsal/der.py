@@ -13,14 +13,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from perdure.hooks import PhaseContext, PhaseEnd, Step, Term
-from perdure.networks.batch import Data
+from perdure.hooks import PhaseContext, PhaseEnd, Step
+from perdure.networks.batch import FORWARD_BATCH, Data
 from perdure.networks.layout import Vectors
 from perdure.options import Strength
-from perdure.rehearsal.memory import Remembering, Stored, batch_size, random_keys
-
-FORWARD_BATCH = 500
-"""Samples per forward pass when outputs are stored."""
+from perdure.rehearsal.memory import Remembering, StoredTerm, random_keys
 
 
 class DER(Remembering):
@@ -56,19 +53,16 @@ class DERPlusPlus(DER):
         return self.beta
 
 
-class DERTerm(Term):
+class DERTerm(StoredTerm):
     """The rehearsal during one phase."""
 
-    def __init__(self, options: DER, memory: Vectors, context: PhaseContext) -> None:
-        """Unpack the stored samples."""
-        self.options, self.memory, self.context = options, memory, context
-        self.stored = Stored(memory, context)
+    options: DER
 
     def losses(self, step: Step) -> dict[str, Tensor]:
         """Alpha * mean squared distance, and beta * mean loss of another batch."""
         if not len(self.stored):
             return {}
-        size = batch_size(self.options, step)
+        size = self.batch_size(step)
         losses = {"dark": self.options.alpha * self._distance(step, size) / size}
         if self.options.hard:
             losses["rehearsal"] = self.options.hard * self.stored.loss(step, size)
@@ -86,14 +80,6 @@ class DERTerm(Term):
             known, new = logits[task].tensor_split([then.shape[1]], dim=1)
             parts += [(known - then).square().sum(), new.square().sum()]
         return sum(parts[1:], parts[0])
-
-    def state(self) -> Vectors:
-        """The generator that draws samples."""
-        return self.stored.state()
-
-    def restore(self, state: Vectors) -> None:
-        """Continue drawing as before."""
-        self.stored.restore(state)
 
     def finish(self, end: PhaseEnd) -> Vectors:
         """The reservoir after the phase, with the outputs of what is new."""

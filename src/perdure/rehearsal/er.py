@@ -11,10 +11,10 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from perdure.hooks import PhaseContext, PhaseEnd, Step, Term
+from perdure.hooks import PhaseContext, Step
 from perdure.networks.layout import Vectors
 from perdure.options import Strength
-from perdure.rehearsal.memory import Remembering, Stored, batch_size, random_keys
+from perdure.rehearsal.memory import Remembering, StoredTerm
 
 
 class ER(Remembering):
@@ -30,29 +30,14 @@ class ER(Remembering):
         return ERTerm(self, memory, context)
 
 
-class ERTerm(Term):
+class ERTerm(StoredTerm):
     """The rehearsal during one phase."""
 
-    def __init__(self, options: ER, memory: Vectors, context: PhaseContext) -> None:
-        """Unpack the stored samples."""
-        self.options, self.memory, self.context = options, memory, context
-        self.stored = Stored(memory, context)
+    options: ER
 
     def losses(self, step: Step) -> dict[str, Tensor]:
         """Strength * mean loss of the memory batch."""
         if not len(self.stored):
             return {}
-        loss = self.stored.loss(step, batch_size(self.options, step))
+        loss = self.stored.loss(step, self.batch_size(step))
         return {"rehearsal": self.options.strength * loss}
-
-    def state(self) -> Vectors:
-        """The generator that draws samples."""
-        return self.stored.state()
-
-    def restore(self, state: Vectors) -> None:
-        """Continue drawing as before."""
-        self.stored.restore(state)
-
-    def finish(self, end: PhaseEnd) -> Vectors:
-        """The reservoir after the phase."""
-        return self.options.remember(self.memory, end, random_keys(self.context))

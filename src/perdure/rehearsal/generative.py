@@ -117,7 +117,7 @@ class Generative(Rehearsal):
         if known == 0:
             layout = latent_layout(self, network)
             parameters["latent"] = layout.join(initialise(layout, generators("latent")))
-        so_far = Stock(_decoder_part(stock.parameters), _decoder_part(stock.buffers))
+        so_far = Stock(decoder_part(stock.parameters), decoder_part(stock.buffers))
         new = self.source.grow(self.decoder(network), known, so_far, _decoders(generators))
         parameters |= {DECODER + name: vector for name, vector in new.parameters.items()}
         return Stock(parameters, {DECODER + name: vector for name, vector in new.buffers.items()})
@@ -135,7 +135,7 @@ class Generative(Rehearsal):
     def around(self, context: PhaseContext) -> PhaseContext:
         """The same phase, as the decoder sees it."""
         network, source = self.decoder(context.network), self.source
-        buffers, parameters = _decoder_part(context.buffers), _decoder_part(context.parameters)
+        buffers, parameters = decoder_part(context.buffers), decoder_part(context.parameters)
         positions = source.active(network, buffers, context.tasks, context.known)
         return replace(
             context,
@@ -239,7 +239,7 @@ class GenerativeTerm(Term):
 
     def decoders(self, tasks: Iterable[int], active: Vectors | None = None) -> dict[int, TaskNetwork]:
         """Decoders of tasks and their weights: before the phase, or with the vectors trained so far."""
-        vectors = self.before | _decoder_part(active or {})
+        vectors = self.before | decoder_part(active or {})
         return self.source.running(self.decoder, self.buffers, vectors, tasks)
 
     def losses(self, step: Step) -> dict[str, Tensor]:
@@ -258,7 +258,7 @@ class GenerativeTerm(Term):
         losses["reconstruction"] = options.reconstruction / count * torch.stack(rebuilt).sum()
         losses["prior"] = options.prior / count * torch.stack(matched).sum()
         of_decoder = replace(
-            step, active=_decoder_part(active), networks={task: decoders[task] for task in step.batches}
+            step, active=decoder_part(active), networks={task: decoders[task] for task in step.batches}
         )
         for name, term in self.terms.items():
             for loss in term.losses(of_decoder).values():
@@ -366,5 +366,6 @@ def _lengths_of_both(before: Tensor, now: Tensor, sequences: int) -> Tensor:
     return torch.cat([kept.to(now.dtype), now])
 
 
-def _decoder_part(vectors: Vectors) -> Vectors:
+def decoder_part(vectors: Vectors) -> Vectors:
+    """The decoder's vectors among all, by the names that they have in the decoder itself."""
     return {n.removeprefix(DECODER): v for n, v in vectors.items() if n.startswith(DECODER)}

@@ -25,8 +25,6 @@ from perdure.rehearsal.samples import stored_tasks, unstore
 from perdure.targets.classes import UNLIKELY
 from perdure.weights.source import TaskNetwork
 
-FORWARD_BATCH = 500
-"""Samples per forward pass when features are computed."""
 MEAN = "mean."
 """Prefix of the class means of a head [outputs, H] in the memory."""
 
@@ -102,8 +100,7 @@ def features_of(running: TaskNetwork, data: Data, task: int) -> Tensor:
     """The head's input of each sequence, a mean over its output steps, of length 1 [N, H]."""
     network, weights = running
     found = []
-    for start in range(0, len(data), FORWARD_BATCH):
-        batch = data.batch(slice(start, start + FORWARD_BATCH))
+    for batch in data.batches():
         rows = batch.answers.unpack(network.features(weights, batch, task, batch.asked))
         found.append(rows.sum(1) / batch.answers.lengths[:, None].to(rows.device))
     return functional.normalize(torch.cat(found), dim=1)

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
-from perdure.hooks import PhaseContext, PhaseEnd, Step
+from perdure.hooks import PhaseContext, PhaseEnd, Step, Term
 from perdure.networks.batch import Batch, Data
 from perdure.networks.layout import Vectors
 from perdure.networks.targets import negative_log_likelihood
 from perdure.networks.together import logits_of
-from perdure.options import Composition
 from perdure.rehearsal.rehearsal import Rehearsal, sequences_of
 from perdure.rehearsal.samples import (
     joined,
@@ -50,17 +49,6 @@ class Remembering(Rehearsal):
     """tasks: all tasks have equally many samples; stream: all samples seen are equally likely to stay."""
     batch: PositiveInt | None = None
     """Stored samples per iteration; default: as many as in the mini-batch."""
-
-    needs_networks: ClassVar[str] = "the networks of old tasks, all at once"
-
-    @classmethod
-    def refusal(cls, method: Composition) -> str | None:
-        """Stored samples must be able to run while another task is trained."""
-        if method.weights.name == "masked":
-            return (
-                f"masking trains one task's sub-network at a time, but {cls.name} needs {cls.needs_networks}"
-            )
-        return super().refusal(method)
 
     def stored(self, memory: Vectors) -> int:
         """Number of samples of all tasks."""
@@ -194,9 +182,29 @@ class Stored:
         self.generator.set_state(state["generator"].cpu())
 
 
-def batch_size(options: Remembering, step: Step) -> int:
-    """Number of stored samples in an iteration."""
-    return options.batch or sum(len(batch) for batch in step.batches.values())
+class StoredTerm(Term):
+    """A rehearsal of stored samples during one phase."""
+
+    def __init__(self, options: Remembering, memory: Vectors, context: PhaseContext) -> None:
+        """Unpack the stored samples."""
+        self.options, self.memory, self.context = options, memory, context
+        self.stored = Stored(memory, context)
+
+    def batch_size(self, step: Step) -> int:
+        """Number of stored samples in an iteration."""
+        return self.options.batch or sum(len(batch) for batch in step.batches.values())
+
+    def state(self) -> Vectors:
+        """The generator that draws samples."""
+        return self.stored.state()
+
+    def restore(self, state: Vectors) -> None:
+        """Continue drawing as before."""
+        self.stored.restore(state)
+
+    def finish(self, end: PhaseEnd) -> Vectors:
+        """The reservoir after the phase."""
+        return self.options.remember(self.memory, end, random_keys(self.context))
 
 
 def _bytes_per_sample(memory: Vectors, task: int) -> int:

@@ -8,7 +8,8 @@ from torch.nn import functional
 
 from perdure.networks.batch import Batch, unlabelled
 from perdure.networks.layout import Vectors
-from perdure.rehearsal.generative import DECODER, Generative, latent_layout
+from perdure.networks.variational import reconstruction_of_entries
+from perdure.rehearsal.generative import Generative, decoder_part, latent_layout
 from perdure.weights.source import TaskNetwork
 
 
@@ -23,12 +24,8 @@ def reconstruction_errors(
         *latent_layout(options, network).split(parameters["latent"]).values(),
     )
     mean, _ = xi.chunk(2, dim=1)
-    own = {n.removeprefix(DECODER): v for n, v in parameters.items() if n.startswith(DECODER)}
-    kept = {n.removeprefix(DECODER): v for n, v in buffers.items() if n.startswith(DECODER)}
+    own, kept = decoder_part(parameters), decoder_part(buffers)
     decoder, psi = options.source.weights(options.decoder(network), kept, own, task)
     decoded = decoder(psi, unlabelled(mean, batch.packing), task)
-    if options.likelihood == "bernoulli":
-        rows = functional.binary_cross_entropy_with_logits(decoded, batch.rows, reduction="none").sum(1)
-    else:
-        rows = (batch.rows - decoded).square().sum(1)
+    rows = reconstruction_of_entries(decoded, batch.rows, options.likelihood).sum(1)
     return batch.packing.unpack(rows[:, None])[..., 0].sum(1) / batch.packing.lengths

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from types import TracebackType
+from typing import Self
 
 from rich.console import Console
 from rich.live import Live
@@ -19,19 +21,20 @@ SHOWN = 12
 """Number of finished runs that stay visible."""
 
 
-class Board:
-    """Shows the progress of a list of runs; use as a context manager."""
+class LiveTable(ABC):
+    """A table that is kept up to date in a terminal; use as a context manager."""
 
-    def __init__(self, labels: Sequence[str]) -> None:
-        """One label per run."""
-        self.labels = list(labels)
+    def __init__(self) -> None:
+        """Nothing is shown yet."""
         self.console = Console(stderr=True, highlight=False)
-        self.running: dict[int, Progress] = {}
-        self.finished: dict[int, Record] = {}
         self.begun = time.monotonic()
         self.live: Live | None = None
 
-    def __enter__(self) -> Board:
+    @abstractmethod
+    def table(self) -> Table:
+        """What is shown now."""
+
+    def __enter__(self) -> Self:
         """Start the live table if the output is a terminal."""
         if self.console.is_terminal:
             self.live = Live(self.table(), console=self.console, refresh_per_second=4, transient=True)
@@ -45,10 +48,26 @@ class Board:
         if self.live is not None:
             self.live.stop()
 
+    def refresh(self) -> None:
+        """Show the table as it is now."""
+        if self.live is not None:
+            self.live.update(self.table())
+
+
+class Board(LiveTable):
+    """Shows the progress of a list of runs."""
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        """One label per run."""
+        super().__init__()
+        self.labels = list(labels)
+        self.running: dict[int, Progress] = {}
+        self.finished: dict[int, Record] = {}
+
     def moved(self, number: int, state: Progress) -> None:
         """Update the progress of a run."""
         self.running[number] = state
-        self._refresh()
+        self.refresh()
 
     def done(self, number: int, record: Record) -> None:
         """Mark a run as finished."""
@@ -61,11 +80,7 @@ class Board:
                 markup=False,
                 soft_wrap=True,
             )
-        self._refresh()
-
-    def _refresh(self) -> None:
-        if self.live is not None:
-            self.live.update(self.table())
+        self.refresh()
 
     def table(self) -> Table:
         """Runs in progress, and those finished most recently."""

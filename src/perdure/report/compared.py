@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
-from rich.table import Table
 
 from perdure.analysis.statistics import MARGIN, NOT_DECIDED, TOO_CLOSE, Number
 from perdure.compare.answer import (
@@ -29,6 +28,7 @@ from perdure.report.plots import Mark, chart, linear, logarithmic
 from perdure.report.reproduce import command_of
 from perdure.report.search_views import panel
 from perdure.report.sensitivity import ordered
+from perdure.report.table import Table
 from perdure.search.state import Search
 
 STRENGTHS = ("strength", "fraction", "distillation")
@@ -309,7 +309,8 @@ def comparison_table(comparison: Comparison, runs: Path) -> Table:
     """The ranking, for the terminal."""
     trials = counted(comparison.trials, "trial")
     title = f"{comparison.benchmark} at scale {comparison.scale}: {trials} for each method"
-    table = Table(title=title, title_justify="left")
+    caption = "percent; ± 95 % t-interval; ranked by validation, differences paired by seed on test data"
+    table = Table(title, caption)
     columns = (
         "",
         "method",
@@ -329,10 +330,6 @@ def comparison_table(comparison: Comparison, runs: Path) -> Table:
         row = _row(each, found[0], {})
         cells = [row.validation, row.final, row.difference, row.verdict, row.forgetting, row.kept, row.time]
         table.add_row(str(rank), row.method, *cells, str(row.n))
-    table.caption = (
-        "percent; ± 95 % t-interval; ranked by validation, differences paired by seed on test data"
-    )
-    table.caption_justify = "left"
     return table
 
 

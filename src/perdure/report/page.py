@@ -68,29 +68,13 @@ def page(
     runs: Path | None = None,
 ) -> str:
     """The report as text. Equal records, findings, searches and comparisons give equal text."""
-    identities = Identities()
     counts = Counter(record.benchmark for record in records)  # the benchmark with most runs comes first
     records = sorted(
         records, key=lambda one: (-counts[one.benchmark], one.benchmark, one.method, one.seed, one.hash)
     )
-    named = {record.hash: (identities.new("run", record.hash), record) for record in records}
-    views, half = items(findings, named, identities)
     searches = sorted(searches, key=lambda one: (one.design.question, one.design.method, one.id))
     methods = sorted({*(r.method for r in records), *(search.design.method for search in searches)})
-    styles = {name: f"method-{number}" for number, name in enumerate(methods)}
-    sections = {search.id: identities.new("search", search.id) for search in searches}
-    compared = [
-        comparison_section(one, runs, identities.new("comparison", one.id), styles, sections)
-        for one in comparisons
-        if runs is not None
-    ]
-    unanswered = [
-        no_result(one, runs)
-        for one, section in zip(comparisons, compared, strict=False)
-        if section is None and runs is not None
-    ]
     early, script = _script([EARLY]), _script(SCRIPTS)
-    data = {target: run_data(record) for target, record in named.values()}
     return (
         _environment()
         .from_string(_asset("page.html"))
@@ -100,15 +84,7 @@ def page(
             script=script,
             early=early,
             policy=_policy(early, script),
-            data=embedded_json({"runs": data}),
-            items=views,
-            half=plain(half).removesuffix(".00"),
             tiles=_tiles(records, findings),
-            runs=[run_line(target, record) for target, record in named.values()],
-            methods=styles,
-            searches=[search_section(one, sections[one.id], styles) for one in searches if one.trials],
-            compared=[one for one in compared if one is not None],
-            unanswered=unanswered,
             benchmarks=sorted({record.benchmark for record in records}),
             comparisons=means_by_method(records),
             scores=list(dict.fromkeys(record.score for record in records)),
@@ -116,8 +92,47 @@ def page(
             machines=_counts([record.machine for record in records]),
             margin=f"{MARGIN:g}",
             version=version("perdure"),
+            **_views(records, findings, methods, searches, comparisons, runs),
         )
     )
+
+
+def _views(
+    records: Sequence[Record],
+    findings: Sequence[Findings],
+    methods: Sequence[str],
+    searches: Sequence[Search],
+    comparisons: Sequence[Comparison],
+    runs: Path | None,
+) -> dict[str, Any]:
+    """What the page shows of each run, item, search and comparison, by its name in the template.
+
+    They refer to each other: each has an id on the page, and each method its style.
+    """
+    identities = Identities()
+    named = {record.hash: (identities.new("run", record.hash), record) for record in records}
+    views, half = items(findings, named, identities)
+    styles = {name: f"method-{number}" for number, name in enumerate(methods)}
+    sections = {search.id: identities.new("search", search.id) for search in searches}
+    compared = [
+        comparison_section(one, runs, identities.new("comparison", one.id), styles, sections)
+        for one in comparisons
+        if runs is not None
+    ]
+    return {
+        "data": embedded_json({"runs": {target: run_data(record) for target, record in named.values()}}),
+        "items": views,
+        "half": plain(half).removesuffix(".00"),
+        "runs": [run_line(target, record) for target, record in named.values()],
+        "methods": styles,
+        "searches": [search_section(one, sections[one.id], styles) for one in searches if one.trials],
+        "compared": [one for one in compared if one is not None],
+        "unanswered": [
+            no_result(one, runs)
+            for one, section in zip(comparisons, compared, strict=False)
+            if section is None and runs is not None
+        ],
+    }
 
 
 def embedded_json(data: Any) -> Markup:

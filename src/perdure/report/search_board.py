@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from types import TracebackType
+from typing import Self
 
-from rich.console import Console
-from rich.live import Live
 from rich.table import Table
 
 from perdure.errors import counted
 from perdure.learning.engine import Progress
 from perdure.mailbox import News
+from perdure.report.board import LiveTable
 from perdure.report.progress import QUIET_SECONDS
 from perdure.report.searches import percent, values_text
 from perdure.search.crew import Job
@@ -21,36 +20,26 @@ SHOWN = 8
 """Number of trials shown, best first."""
 
 
-class SearchBoard:
+class SearchBoard(LiveTable):
     """Shows validation accuracy only; a context manager whose methods are given to crew and study."""
 
     def __init__(self, design: Design, trials: int, told: dict[int, str] | None = None) -> None:
         """`trials` is the maximum number of trials; `told` those of which earlier boards spoke, by number."""
+        super().__init__()
         self.design, self.trials = design, trials
-        self.console = Console(stderr=True, highlight=False)
         self.told = {} if told is None else told
         self.candidates = 0
         self.running: dict[str, Progress] = {}
         self.search: Search | None = None
-        self.begun = self.spoke = time.monotonic()
-        self.live: Live | None = None
+        self.spoke = self.begun
 
-    def __enter__(self) -> SearchBoard:
-        """Start the live table if there is a terminal."""
-        if self.console.is_terminal:
-            self.live = Live(self.table(), console=self.console, refresh_per_second=4, transient=True)
-            self.live.start()
+    def __enter__(self) -> Self:
+        """Start the live table if there is a terminal; elsewhere say how many trials there will be."""
+        super().__enter__()
         if len(self.told) < self.trials:
             most = counted(self.trials, "trial")
             self.say(f"{self.design.benchmark} {self.design.method}: at most {most}")
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Leave the terminal as it was."""
-        if self.live is not None:
-            self.live.stop()
 
     def moved(self, job: Job, news: News) -> None:
         """Show the progress of a run."""
@@ -58,8 +47,7 @@ class SearchBoard:
             self.running[job.label] = news
             if time.monotonic() - self.spoke > QUIET_SECONDS:
                 self.say(f"{job.label}: {_where(news)}")
-            if self.live is not None:
-                self.live.update(self.table())
+            self.refresh()
 
     def changed(self, search: Search) -> None:
         """Show the new state of the search."""
@@ -82,8 +70,7 @@ class SearchBoard:
                 f"{percent(candidate.final) or candidate.reason}, {word}"
             )
         self.candidates = len(search.candidates)
-        if self.live is not None:
-            self.live.update(self.table())
+        self.refresh()
 
     def say(self, text: str) -> None:
         """Print a line about the progress, unless there is a live table."""

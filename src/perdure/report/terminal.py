@@ -5,26 +5,23 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from typing import Any, TextIO
+from typing import TextIO
 
 from perdure.errors import printable
-from perdure.report.table import Shaded, Table, wrapped
+from perdure.report.table import Table, wrapped
 
 NAMES = 22
 """Columns for a name in a list of names, unless one is longer."""
 
 
-def show(*items: Any) -> None:
-    """Print texts and tables (ours, or rich's) so that they fit the terminal; elsewhere, at full width."""
+def show(*items: Table | str) -> None:
+    """Print texts and tables so that they fit the terminal; elsewhere, at full width."""
     limit, colour = width(), colours()
     for item in items:
-        if hasattr(item, "add_row"):
-            lines = (item if isinstance(item, Table) else plain_table(item)).lines(limit, colour=colour)
+        if isinstance(item, Table):
+            lines = item.lines(limit, colour=colour)
         else:
-            texts = str(getattr(item, "plain", item)).split(
-                "\n"
-            )  # rich's texts have their letters in `plain`
-            lines = [line for text in texts for line in wrapped(printable(text), limit)]
+            lines = [line for text in item.split("\n") for line in wrapped(printable(text), limit)]
         print("\n".join(lines))
 
 
@@ -62,19 +59,3 @@ def colours() -> bool:
         return False
     old_windows = os.name == "nt" and not {"WT_SESSION", "ANSICON", "TERM"} & set(os.environ)
     return sys.stdout.isatty() and not old_windows
-
-
-def plain_table(table: Any) -> Table:
-    """A table of rich's as one of ours; its texts are taken as they are, not as markup."""
-    ours = Table(_text(table.title), _text(table.caption))
-    cells = []
-    for column in table.columns:
-        ours.add_column(_text(column.header), justify=column.justify)
-        cells.append(list(column.cells))
-    for row in zip(*cells, strict=True):
-        ours.add_row(*(Shaded(_text(cell), "") for cell in row))
-    return ours
-
-
-def _text(item: Any) -> str:
-    return "" if item is None else str(getattr(item, "plain", item))

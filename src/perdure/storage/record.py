@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from perdure.checking import check, check_matrix, mapping
-from perdure.files import Damaged
+from perdure.files import Damaged, hash_of
 from perdure.learning.size_names import GENERATED, GENERATING
 
 if TYPE_CHECKING:  # to read records, no torch is needed
@@ -221,9 +219,3 @@ def _check_config(record: Record) -> None:
     for name in ("network", "weights", "penalties", "training"):
         if name in config:
             mapping(config[name], f"config.{name}")
-
-
-def hash_of(config: Mapping[str, Any]) -> str:
-    """16 hexadecimal digits that identify a config given as plain data."""
-    text = json.dumps(config, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

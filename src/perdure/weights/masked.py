@@ -27,12 +27,19 @@ class Masked(WeightSource):
 
     @classmethod
     def refusal(cls, method: Composition) -> str | None:
-        """Rehearsal would have to train several sub-networks at once."""
-        if not any(getattr(piece, "rehearses", False) for piece in method.companions.values()):
+        """Rehearsal, and what distils old outputs, would have to run several sub-networks at once.
+
+        A rehearsal counts even if it only compares gradients and trains nothing again, as a-gem does.
+        """
+        needing = [
+            piece.name
+            for section, piece in method.companions.items()
+            if section == "rehearsal" or getattr(piece, "rehearses", False)
+        ]
+        if not needing:
             return None
         return (
-            "masking trains one task's sub-network at a time, but rehearsal would have to train those of "
-            "old tasks too"
+            f"masking trains one task's sub-network at a time, but {needing[0]} needs those of old tasks too"
         )
 
     def grow(self, network: Network, known: int, stock: Stock, generators: GeneratorFactory) -> Stock:

@@ -100,6 +100,18 @@ def unzipped(path: Path, largest: int = LARGEST) -> bytes:
     return content
 
 
+def decoded(content: bytes, source: Path | str, lines: str = "line") -> str:
+    """The text that bytes stand for; the error for what is no UTF-8 names the place, in `lines` or rows."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        number = content.count(b"\n", 0, error.start) + 1
+        raise PerdureError(
+            f"'{source}', {lines} {number}: byte 0x{content[error.start]:02x} is not UTF-8; save the file as "
+            f"UTF-8 text."
+        ) from None
+
+
 def npz(path: Path, needed: tuple[str, ...] = (), largest: int = LARGEST) -> dict[str, Array]:
     """The arrays of an npz file, never unpickled; it must contain those in `needed`."""
     try:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from perdure.benchmarks.sources.archives import LARGEST, tar_members
+from perdure.benchmarks.sources.archives import LARGEST, decoded, tar_members
 from perdure.benchmarks.sources.cache import digest
 from perdure.errors import PerdureError, shortened
 from perdure.files import read
@@ -73,7 +73,7 @@ def _sentences(content: bytes, source: str, add: Line) -> list[Sentence]:
     found: list[Sentence] = []
     sentence = Sentence([], [])
     # Only a line feed ends a line: a word may contain other characters that Python treats as line ends.
-    for number, line in enumerate(_text(content, source).split("\n"), 1):
+    for number, line in enumerate(decoded(content, source).split("\n"), 1):
         line = line.removesuffix("\r")
         if line:
             try:
@@ -88,16 +88,6 @@ def _sentences(content: bytes, source: str, add: Line) -> list[Sentence]:
     if not found:
         raise PerdureError(f"'{source}' has no sentences; a treebank needs at least one in each split.")
     return found
-
-
-def _text(content: bytes, source: str) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise PerdureError(
-            f"'{source}', line {line}: byte 0x{content[error.start]:02x} is not UTF-8; save it as UTF-8."
-        ) from None
 
 
 def _conllu_line(line: str, sentence: Sentence) -> None:

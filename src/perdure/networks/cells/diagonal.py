@@ -7,7 +7,7 @@ y_t = tanh(W_ho h_t + b_ho). The factor keeps the variance of h independent of a
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol
 
 import torch
 from pydantic import Field
@@ -15,10 +15,11 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from perdure.networks.cells.cell import Cell, LayerInput
+from perdure.networks.cells.projecting import FORGETTING, matrix, read_out, readout
 from perdure.networks.cells.recurrence import backwards
-from perdure.networks.layout import Axis, InitialisationRule, Start, Weight, Weights
+from perdure.networks.layout import Axis, InitialisationRule, Weight, Weights
 from perdure.networks.native.library import ADDRESS, SIZE, WAY, function
-from perdure.networks.native.sweeps import CompiledSweeps, Saved, ran, require, sweeps_for
+from perdure.networks.native.sweeps import CompiledSweeps, Saved, Sweeps, ran, require, sweeps_for
 from perdure.networks.packing import Packing, Sweep
 from perdure.networks.tape import Tape, affine, copied_to_rows
 
@@ -77,15 +78,9 @@ class Diagonal(Cell):
 
     def weights(self, prefix: str, inputs: Axis, units: Axis, rule: InitialisationRule) -> dict[str, Weight]:
         """W_ih [H, F], b_ih, d = decay_hh [H] from U(-2, 2), W_ho [H, H], b_ho."""
-        from_input = rule.affine(inputs.size, units.size)
-        readout = rule.affine(units.size, units.size)
-        return {
-            prefix + "weight_ih": ((units, inputs), from_input),
-            prefix + "bias_ih": ((units,), from_input),
-            prefix + "decay_hh": ((units,), Start(2.0, spread=2 / math.sqrt(3))),
-            prefix + "weight_ho": ((units, units), readout),
-            prefix + "bias_ho": ((units,), readout),
-        }
+        from_input = matrix(prefix, ("weight_ih", "bias_ih"), units, inputs, rule)
+        decay: dict[str, Weight] = {prefix + "decay_hh": ((units,), FORGETTING)}
+        return from_input | decay | readout(prefix, units, units, rule)
 
     def sweep(self, weights: Weights, prefix: str, given: LayerInput, direction: int) -> Tensor:
         """The projection of all rows at once, then one multiplication and addition per step."""
@@ -100,8 +95,7 @@ class Diagonal(Cell):
         entering = projected * torch.sqrt(lost * (1 + kept))  # 1 - a^2, positive even where a rounds to 1
         if given.tape is not None:
             given.tape.projections[prefix] = entering.detach()
-        states: Tensor = LinearRecurrence.apply(given.packing, direction == 1, entering, kept)
-        return states
+        return linear_recurrence(REAL, given.packing, entering, kept, reverse=direction == 1)
 
     def kept(self, decay: Tensor, *, lost: bool = False) -> Tensor:
         """The factor a by which a state is retained from step to step; or 1 - a, what is `lost` of it."""
@@ -112,7 +106,7 @@ class Diagonal(Cell):
         self, weights: Weights, prefix: str, states: Tensor, packing: Packing, tape: Tape | None
     ) -> Tensor:
         """y_t = tanh(W_ho h_t + b_ho)."""
-        return affine(weights, (prefix + "weight_ho", prefix + "bias_ho"), states, packing, tape).tanh()
+        return read_out(weights, prefix, states, packing, tape)
 
     def carried(self, weights: Weights, prefix: str, states: Tensor) -> Tensor:
         """A h."""
@@ -120,9 +114,7 @@ class Diagonal(Cell):
 
     def continued(self, weights: Weights, prefix: str, projected: Tensor, packing: Packing) -> Tensor:
         """The recurrence alone."""
-        kept = self.kept(weights[prefix + "decay_hh"])
-        states: Tensor = LinearRecurrence.apply(packing, False, projected, kept)
-        return states
+        return linear_recurrence(REAL, packing, projected, self.kept(weights[prefix + "decay_hh"]))
 
 
 class PythonSweeps:
@@ -151,31 +143,64 @@ class PythonSweeps:
         return deltas, deltas
 
 
-class LinearRecurrence(torch.autograd.Function):
+class Products(Protocol):
+    """Delta_t times h_{t-1}, in each row."""
+
+    def __call__(self, deltas: Tensor, states: Tensor, packing: Packing, *, reverse: bool) -> Tensor:
+        """From dL/du [S, H] and h [S, H]."""
+
+
+class Numbers(NamedTuple):
+    """What the states and factors of a linear recurrence are made of: real or complex numbers."""
+
+    cell: type[Cell]
+    """Whose `native` sweeps are used where the library runs."""
+    python: Sweeps
+    products: Products | None
+    """The gradient of the factor in each row; None if the backward sweep returns the factor's own."""
+
+    def sweeps(self, factor: Tensor) -> Sweeps:
+        """The compiled sweeps, or those in Python."""
+        return sweeps_for(self.cell, factor) or self.python
+
+
+def linear_recurrence(
+    numbers: Numbers, packing: Packing, entering: Tensor, factor: Tensor, *, reverse: bool = False
+) -> Tensor:
     """h_t = a * h_{t-1} + u_t over packed rows u [S, H], with a [H], or one row per step [S, H]."""
+    states: Tensor = LinearRecurrence.apply(numbers, packing, reverse, entering, factor)
+    return states
+
+
+class LinearRecurrence(torch.autograd.Function):
+    """See `linear_recurrence`."""
 
     @staticmethod
-    def forward(ctx: Any, packing: Packing, reverse: bool, entering: Tensor, kept: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, numbers: Numbers, packing: Packing, reverse: bool, entering: Tensor, factor: Tensor
+    ) -> Tensor:
         """States h [S, H]."""
         sweep = packing.backward if reverse else packing.forward
-        (states,) = (sweeps_for(Diagonal, kept) or PythonSweeps).forward(entering, None, kept, sweep)
-        ctx.save_for_backward(states, kept)
-        ctx.packing, ctx.reverse = packing, reverse
+        (states,) = numbers.sweeps(factor).forward(entering, None, factor, sweep)
+        ctx.save_for_backward(states, factor)
+        ctx.numbers, ctx.packing, ctx.reverse = numbers, packing, reverse
         return states
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
         """delta_t = dL/dh_t + a_{t+1} delta_{t+1}; the gradient of a_t is delta_t h_{t-1}."""
-        states, kept = ctx.saved_tensors
+        states, factor = ctx.saved_tensors
+        numbers: Numbers = ctx.numbers
         packing: Packing = ctx.packing
         sweep = packing.backward if ctx.reverse else packing.forward
-        deltas, _ = (sweeps_for(Diagonal, kept) or PythonSweeps).backward(grad, (states,), kept, sweep)
-        grad_kept = None
-        if ctx.needs_input_grad[3]:
-            grad_kept = products(deltas, states, packing, reverse=ctx.reverse)
-            grad_kept = grad_kept if kept.ndim == 2 else grad_kept.sum(0)
-        return None, None, deltas, grad_kept
+        deltas, of_factor = numbers.sweeps(factor).backward(grad, (states,), factor, sweep)
+        if not ctx.needs_input_grad[4]:
+            return None, None, None, deltas, None
+        if numbers.products is not None:
+            of_factor = numbers.products(deltas, states, packing, reverse=ctx.reverse)
+            of_factor = of_factor if factor.ndim == 2 else of_factor.sum(0)
+        return None, None, None, deltas, of_factor
 
 
 def products(deltas: Tensor, states: Tensor, packing: Packing, *, reverse: bool) -> Tensor:
@@ -188,3 +213,7 @@ def products(deltas: Tensor, states: Tensor, packing: Packing, *, reverse: bool)
     found = torch.empty_like(left)
     ran(run(*way.addresses, units, left.data_ptr(), right.data_ptr(), found.data_ptr()))
     return found
+
+
+REAL = Numbers(Diagonal, PythonSweeps, products)
+"""Each unit has one number."""

@@ -8,12 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from perdure.networks.cells.matrix_cell import MatrixCell
+from perdure.networks.cells.projecting import read_out, readout
 from perdure.networks.cells.recurrence import backwards, recur
 from perdure.networks.layout import Axis, InitialisationRule, Weight, Weights
 from perdure.networks.native.library import ADDRESS, WAY
 from perdure.networks.native.sweeps import CompiledSweeps, Saved, ran, require
 from perdure.networks.packing import Packing, Sweep
-from perdure.networks.tape import Tape, affine
+from perdure.networks.tape import Tape
 
 
 class NativeElman(CompiledSweeps):
@@ -58,17 +59,13 @@ class Elman(MatrixCell):
 
     def weights(self, prefix: str, inputs: Axis, units: Axis, rule: InitialisationRule) -> dict[str, Weight]:
         """Those of the recurrence, and W_ho [H, H] and b_ho."""
-        readout = rule.affine(units.size, units.size)
-        return super().weights(prefix, inputs, units, rule) | {
-            prefix + "weight_ho": ((units, units), readout),
-            prefix + "bias_ho": ((units,), readout),
-        }
+        return super().weights(prefix, inputs, units, rule) | readout(prefix, units, units, rule)
 
     def output(
         self, weights: Weights, prefix: str, states: Tensor, packing: Packing, tape: Tape | None
     ) -> Tensor:
         """y_t = tanh(W_ho h_t + b_ho)."""
-        return affine(weights, (prefix + "weight_ho", prefix + "bias_ho"), states, packing, tape).tanh()
+        return read_out(weights, prefix, states, packing, tape)
 
     def carried(self, weights: Weights, prefix: str, states: Tensor) -> Tensor:
         """W_hh h."""

@@ -12,8 +12,8 @@ from typing import ClassVar
 from torch import Tensor
 
 from perdure.networks.cells.cell import Cell, LayerInput
-from perdure.networks.cells.diagonal import LinearRecurrence
-from perdure.networks.cells.projecting import matrix, projected, read_out
+from perdure.networks.cells.diagonal import REAL, linear_recurrence
+from perdure.networks.cells.projecting import matrix, projected, read_out, readout
 from perdure.networks.layout import Axis, InitialisationRule, Weight, Weights
 from perdure.networks.packing import Packing
 from perdure.networks.tape import Tape
@@ -32,7 +32,7 @@ class InputGated(Cell):
         found: dict[str, Weight] = {}
         for names in MAPS:
             found |= matrix(prefix, names, units, inputs, rule)
-        return found | matrix(prefix, ("weight_ho", "bias_ho"), units, units, rule)
+        return found | readout(prefix, units, units, rule)
 
     @abstractmethod
     def terms(self, candidate: Tensor, gate: Tensor, own: Weights) -> tuple[Tensor, Tensor]:
@@ -54,8 +54,7 @@ class InputGated(Cell):
     def _states(self, whole: Tensor, own: Weights, packing: Packing, *, reverse: bool) -> Tensor:
         candidate, gate = whole.split(whole.shape[1] // 2, dim=1)
         kept, entering = self.terms(candidate, gate, own)
-        states: Tensor = LinearRecurrence.apply(packing, reverse, entering.contiguous(), kept.contiguous())
-        return states
+        return linear_recurrence(REAL, packing, entering.contiguous(), kept.contiguous(), reverse=reverse)
 
     def output(
         self, weights: Weights, prefix: str, states: Tensor, packing: Packing, tape: Tape | None

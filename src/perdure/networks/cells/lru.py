@@ -11,20 +11,19 @@ theta is trained itself, and the tanh takes the place of their MLP.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field, PositiveFloat
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from perdure.networks.cells.cell import Cell, LayerInput
-from perdure.networks.cells.diagonal import NativeDiagonal
-from perdure.networks.cells.projecting import matrix, on_rows, projected, rate, read_out
+from perdure.networks.cells.diagonal import NativeDiagonal, Numbers, linear_recurrence
+from perdure.networks.cells.projecting import FORGETTING, matrix, on_rows, projected, rate, read_out, readout
 from perdure.networks.cells.recurrence import backwards
 from perdure.networks.layout import Axis, InitialisationRule, Start, Weight, Weights
 from perdure.networks.native.library import ADDRESS, SIZE, WAY
-from perdure.networks.native.sweeps import CompiledSweeps, Saved, ran, require, sweeps_for
+from perdure.networks.native.sweeps import CompiledSweeps, Saved, ran, require
 from perdure.networks.packing import Packing, Sweep
 from perdure.networks.tape import Tape
 
@@ -71,13 +70,9 @@ class LRU(Cell):
         found: dict[str, Weight] = {}
         for names in MAPS:
             found |= matrix(prefix, names, units, inputs, rule)
-        found[prefix + "modulus_hh"] = (units,), Start(2.0, spread=2 / math.sqrt(3))
+        found[prefix + "modulus_hh"] = (units,), FORGETTING
         found[prefix + "angle_hh"] = (units,), Start(self.angle, spread=self.angle / math.sqrt(3))
-        readout = rule.affine(2 * units.size, units.size)
-        return found | {
-            prefix + "weight_ho": ((units, units.stacked(2)), readout),
-            prefix + "bias_ho": ((units,), readout),
-        }
+        return found | readout(prefix, units, units.stacked(2), rule)
 
     def sweep(self, weights: Weights, prefix: str, given: LayerInput, direction: int) -> Tensor:
         """The projection of all rows at once, then one complex multiplication and addition per step."""
@@ -89,8 +84,7 @@ class LRU(Cell):
         if given.tape is not None:
             given.tape.projections[prefix] = entering.detach()
         factor = self.factor(modulus, angle)
-        states: Tensor = ComplexRecurrence.apply(given.packing, direction == 1, entering, factor)
-        return states
+        return linear_recurrence(COMPLEX, given.packing, entering, factor, reverse=direction == 1)
 
     def forgetting(self, parameter: Tensor) -> Tensor:
         """e^nu = -log |lambda|."""
@@ -116,8 +110,7 @@ class LRU(Cell):
 
     def continued(self, weights: Weights, prefix: str, projected: Tensor, packing: Packing) -> Tensor:
         """The recurrence alone."""
-        states: Tensor = ComplexRecurrence.apply(packing, False, projected, self._factor(weights, prefix))
-        return states
+        return linear_recurrence(COMPLEX, packing, projected, self._factor(weights, prefix))
 
 
 def as_complex(pairs: Tensor) -> Tensor:
@@ -160,23 +153,5 @@ class PythonSweeps:
         return as_real(deltas), as_real(found if weight.ndim == 2 else found.sum(0))
 
 
-class ComplexRecurrence(torch.autograd.Function):
-    """c_t = lambda c_{t-1} + u_t over packed rows u [S, 2 H], with lambda [2 H], or one per row [S, 2 H]."""
-
-    @staticmethod
-    def forward(ctx: Any, packing: Packing, reverse: bool, entering: Tensor, factor: Tensor) -> Tensor:
-        """States [S, 2 H]."""
-        sweep = packing.backward if reverse else packing.forward
-        (states,) = (sweeps_for(LRU, factor) or PythonSweeps).forward(entering, None, factor, sweep)
-        ctx.save_for_backward(states, factor)
-        ctx.packing, ctx.reverse = packing, reverse
-        return states
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        """See `PythonSweeps`."""
-        states, factor = ctx.saved_tensors
-        sweep = ctx.packing.backward if ctx.reverse else ctx.packing.forward
-        deltas, of_factor = (sweeps_for(LRU, factor) or PythonSweeps).backward(grad, (states,), factor, sweep)
-        return None, None, deltas, of_factor
+COMPLEX = Numbers(LRU, PythonSweeps, None)
+"""Each unit has a complex number: real parts of all units first, then imaginary parts."""

@@ -9,12 +9,17 @@ import torch
 from torch import Tensor
 
 from perdure.networks.cells.cell import LayerInput
-from perdure.networks.layout import Axis, InitialisationRule, Weight, Weights
+from perdure.networks.layout import Axis, InitialisationRule, Start, Weight, Weights
 from perdure.networks.packing import Packing
 from perdure.networks.tape import Tape, TaskVector, affine, copied_to_rows
 
+READOUT = ("weight_ho", "bias_ho")
+"""The map from states to outputs."""
 RATES = (-12.0, 4.0)
 """Logarithms of the smallest and the largest rate of forgetting: factors between 2e-24 and 1 - 6e-6."""
+
+FORGETTING = Start(2.0, spread=2 / math.sqrt(3))
+"""How the parameters of rates of forgetting start: U(-2, 2), and with its deviation where generated."""
 
 
 def matrix(
@@ -84,6 +89,12 @@ def rate(parameter: Tensor, factor: float) -> Tensor:
     return (parameter + math.log(factor)).clamp(*RATES).exp()
 
 
+def readout(prefix: str, units: Axis, states: Axis, rule: InitialisationRule) -> dict[str, Weight]:
+    """W_ho [units, states] and b_ho [units]."""
+    return matrix(prefix, READOUT, units, states, rule)
+
+
 def read_out(weights: Weights, prefix: str, states: Tensor, packing: Packing, tape: Tape | None) -> Tensor:
     """y_t = tanh(W_ho h_t + b_ho)."""
-    return affine(weights, (prefix + "weight_ho", prefix + "bias_ho"), states, packing, tape).tanh()
+    weight, bias = READOUT
+    return affine(weights, (prefix + weight, prefix + bias), states, packing, tape).tanh()

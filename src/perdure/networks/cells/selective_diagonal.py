@@ -16,8 +16,8 @@ from torch.nn import functional
 
 from perdure.networks.cells.cell import LayerInput
 from perdure.networks.cells.input_gated import InputGated
-from perdure.networks.cells.projecting import on_rows, rate
-from perdure.networks.layout import Axis, InitialisationRule, Start, Weight, Weights
+from perdure.networks.cells.projecting import FORGETTING, on_rows, rate
+from perdure.networks.layout import Axis, InitialisationRule, Weight, Weights
 
 
 class SelectiveDiagonal(InputGated):
@@ -29,7 +29,7 @@ class SelectiveDiagonal(InputGated):
     def weights(self, prefix: str, inputs: Axis, units: Axis, rule: InitialisationRule) -> dict[str, Weight]:
         """In addition A = decay_hh [H], from U(-2, 2)."""
         found = super().weights(prefix, inputs, units, rule)
-        return found | {prefix + "decay_hh": ((units,), Start(2.0, spread=2 / math.sqrt(3)))}
+        return found | {prefix + "decay_hh": ((units,), FORGETTING)}
 
     def own(self, weights: Weights, prefix: str, given: LayerInput | None) -> Weights:
         """A."""

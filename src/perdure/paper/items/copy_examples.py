@@ -11,7 +11,7 @@ import numpy as np
 from perdure.benchmarks.task import Sequences
 from perdure.paper.conclusions import Claim
 from perdure.paper.findings import TableCell
-from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
+from perdure.paper.item import Drawn, FinishedRuns, Setting, WithoutRuns
 
 FEW = {"benchmark.train": 4, "benchmark.val": 4, "benchmark.test": 4}
 VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
@@ -24,17 +24,12 @@ VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 
 
 @dataclass(frozen=True)
-class _Examples(Item):
+class _Examples(WithoutRuns):
     title: str = "Examples of the Copy variants"
     source: str = "Fig. 2 (fig:copy:explained) and SM Fig. (fig:supp:copy:examples)"
     about: str = (
         "One sequence of each variant: the input above, with the stop bit in its last row, the target below."
     )
-
-    def settings(self, scale: str) -> list[Setting]:
-        """None; it needs no runs."""
-        del scale
-        return []
 
     def seeds(self, scale: str) -> int:
         """One example is enough."""

@@ -10,7 +10,7 @@ from perdure.analysis.statistics import number
 from perdure.paper.conclusions import Claim, Expectation
 from perdure.paper.findings import TableCell
 from perdure.paper.growth import Cost, growth
-from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
+from perdure.paper.item import Drawn, FinishedRuns, Setting, WithoutRuns
 
 TASKS = {"smoke": (1, 2, 3), "laptop": (1, 5, 20, 100), "paper": (1, 5, 20, 100)}
 """Tasks at which iterations are timed; growth is from the second of them to the last."""
@@ -41,7 +41,7 @@ def _memory(task: int) -> str:
 
 
 @dataclass(frozen=True)
-class _Costs(Item):
+class _Costs(WithoutRuns):
     title: str = "Cost in time and memory as tasks are added"
     source: str = "SM text, complexity estimation of each method (supp:methods)"
     about: str = (
@@ -57,11 +57,6 @@ class _Costs(Item):
             Setting(label, "permuted-copy", method, {**options, **more})
             for label, (method, more, _) in METHODS.items()
         ]
-
-    def settings(self, scale: str) -> list[Setting]:
-        """None; it needs no runs."""
-        del scale
-        return []
 
     def seeds(self, scale: str) -> int:
         """Repetitions: a time varies little."""

@@ -12,7 +12,7 @@ from perdure.benchmarks.task import Task
 from perdure.errors import PerdureError
 from perdure.paper.conclusions import Claim
 from perdure.paper.findings import TableCell
-from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
+from perdure.paper.item import Drawn, FinishedRuns, Setting, WithoutRuns
 
 PUBLISHED: dict[str, dict[str, float]] = {
     "Permuted Copy": {"training": 100_000, "validation": 1_000, "test": 1_000, "features": 8, "steps": 11},
@@ -51,18 +51,13 @@ def _facts(tasks: Sequence[Task]) -> dict[str, list[float]]:
 
 
 @dataclass(frozen=True)
-class _DataSets(Item):
+class _DataSets(WithoutRuns):
     title: str = "Summary of the data"
     source: str = "SM Table (supp:tab:datasets)"
     about: str = (
         "Samples, features and steps (the longest sequence) of a task, as a mean over tasks. Benchmarks "
         "whose raw data are missing are left out."
     )
-
-    def settings(self, scale: str) -> list[Setting]:
-        """None; it needs no runs."""
-        del scale
-        return []
 
     def seeds(self, scale: str) -> int:
         """There is no chance in it."""

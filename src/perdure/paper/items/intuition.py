@@ -216,7 +216,7 @@ def _opened(results: FinishedRuns, setting: Setting) -> list[OpenedRun]:
 def _accuracy(results: FinishedRuns, setting: Setting, cell: TableCell) -> TableCell:
     """The accuracy of all networks of a setting, beside a cell of those that count."""
     values = tuple(results.values(setting, "final"))
-    return replace(cell, column="accuracy (%)", ours=number(values), values=values, left_out=(), remark="")
+    return replace(cell, column=ACCURACY, ours=number(values), values=values, left_out=(), remark="")
 
 
 def _importance(run: OpenedRun) -> float:

@@ -13,6 +13,7 @@ from perdure.analysis.steps import accuracy_per_step
 from perdure.paper.conclusions import Claim, difference
 from perdure.paper.findings import TableCell
 from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
+from perdure.paper.items.intuition import ACCURACY
 
 CELLS = {"RNN": "elman", "LSTM": "lstm"}
 LENGTH = {"smoke": 3, "laptop": 10, "paper": 10}
@@ -64,7 +65,7 @@ class _PermutedDifficulty(Item):
                 f"Permuted Copy is harder than Copy ({cell})",
                 f"{COPY}, {cell}",
                 f"{PERMUTED}, {cell}",
-                column="accuracy (%)",
+                column=ACCURACY,
             )
             for cell in CELLS
         )
@@ -116,7 +117,7 @@ def _cells(
     chosen: Setting, points: Sequence[Sequence[tuple[float, float]]], results: FinishedRuns
 ) -> list[TableCell]:
     columns = {
-        "accuracy (%)": [_mean([accuracy for _, accuracy in run]) for run in points],
+        ACCURACY: [_mean([accuracy for _, accuracy in run]) for run in points],
         "mean steps back": [_mean([length for length, _ in run]) for run in points],
     }
     if chosen.benchmark == "permuted-copy":  # those of Copy are all equal

@@ -11,15 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from perdure.analysis.statistics import NOT_DECIDED, Number
+from perdure.analysis.statistics import Number
 from perdure.paper.comparison import Row, cells_of
 from perdure.paper.conclusions import Claim, difference, interaction
 from perdure.paper.findings import Conclusion, TableCell
 from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
-from perdure.paper.items.intuition import ACCURACY, Form, claims_of, evaluate_form
-
-TRAINED = 99.0
-"""Accuracy in percent above which the paper compares importance."""
+from perdure.paper.items.intuition import Form, claims_of, evaluate_form
+from perdure.paper.solved import SOLVED
 
 CELLS = {"Elman": "elman", "LRU": "lru", "min-GRU": "min-gru", "Selective": "selective-diagonal"}
 """Cells by the names in tables."""
@@ -89,28 +87,12 @@ def _label(title: str, label: str, problem: str) -> str:
 
 @dataclass(frozen=True)
 class Asked(Claim):
-    """A finding of the paper, asked of a cell that it does not have.
-
-    As in the paper, importance is compared only between networks above 99 % accuracy.
-    """
+    """A finding of the paper, asked of a cell that it does not have."""
 
     def judged(self, cells: Sequence[TableCell]) -> Conclusion | None:
-        """The claim beside what our cells show, or why they show nothing."""
+        """The claim beside what our cells show; it is not said to be the paper's."""
         found = super().judged(cells)
-        if found is None:
-            return None
-        asked = replace(found, paper=f"Asked here: {self.paper}.")
-        rows = {row for _, row, _ in self.parts}
-        low = {
-            cell.row: cell.ours.mean
-            for cell in cells
-            if cell.row in rows and cell.column == ACCURACY and cell.ours and cell.ours.mean <= TRAINED
-        }
-        if not low:
-            return asked
-        said = ", ".join(f"{row} {mean:.1f} %" for row, mean in low.items())
-        ours = f"Ours: not compared, since not all networks are above {TRAINED:g} % ({said})."
-        return replace(asked, ours=ours, verdict=NOT_DECIDED, needed=None)
+        return None if found is None else replace(found, paper=f"Asked here: {self.paper}.")
 
 
 def _asked(claim: Claim) -> Asked:
@@ -168,7 +150,7 @@ class _Recurrences(Item):
     note: str = (
         "Hyper-parameters are those of the Elman network, not tuned for each cell; at laptop scale all "
         f"methods have at most {ITERATIONS} iterations per task, and HNET is left out. Importance is "
-        f"compared between lengths, at equal training and above {TRAINED:g} % accuracy only, never between "
+        f"compared between lengths, at equal training and above {SOLVED:g} % accuracy only, never between "
         "cells, whose recurrent weights are not of the same kind."
     )
 

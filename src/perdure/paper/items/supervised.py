@@ -95,12 +95,12 @@ def _cells(tasks: str, reduced: Sequence[Reduction], results: FinishedRuns) -> l
     needed = [one.needed(ENOUGH) for one in reduced]
     tried = len(reduced[0].accuracy)
     numbers: dict[str, list[float]] = {
-        # A seed that does not get there needs more than were tried.
-        NEEDED: [n or tried for n in needed],
+        # A seed that does not get there needs more than were tried: at least one more.
+        NEEDED: [tried + 1 if n is None else n for n in needed],
         f"accuracy with {tried} dimensions (%)": [one.accuracy[-1] for one in reduced],
         "accuracy with all dimensions (%)": [one.whole for one in reduced],
     }
-    row, remark = f"after {tasks}", "at least" if None in needed else ""
+    row = f"after {tasks}"
     command = results.command("supervised")
     hashes = tuple(record.hash for record in results.of(EWC))
     return [
@@ -111,7 +111,7 @@ def _cells(tasks: str, reduced: Sequence[Reduction], results: FinishedRuns) -> l
             command=command,
             hashes=hashes,
             values=tuple(float(v) for v in values),
-            remark=remark,
+            remark="at least" if column == NEEDED and None in needed else "",
         )
         for column, values in numbers.items()
     ]

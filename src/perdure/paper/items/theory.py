@@ -11,7 +11,7 @@ from perdure.analysis.statistics import number
 from perdure.analysis.views import linear_theory
 from perdure.paper.conclusions import Claim
 from perdure.paper.findings import TableCell
-from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
+from perdure.paper.item import Drawn, FinishedRuns, WithoutRuns
 
 SIZES = {"smoke": (8, 2, 6), "laptop": (32, 4, 12), "paper": (256, 16, 24)}
 """Units n_h, dimensions p_k of a task, and the maximum number of tasks."""
@@ -25,7 +25,7 @@ SOLVED = 1e-6
 
 
 @dataclass(frozen=True)
-class _Theory(Item):
+class _Theory(WithoutRuns):
     title: str = "Linear RNNs: tasks without interference"
     source: str = "SM text (supp:linear:rnns)"
     about: str = (
@@ -63,11 +63,6 @@ class _Theory(Item):
                 margin=0.5,
             ),
         )
-
-    def settings(self, scale: str) -> list[Setting]:
-        """None; it needs no runs."""
-        del scale
-        return []
 
     def differs(self, scale: str, given: Mapping[str, Any] | None = None) -> str:
         """The paper gives the argument, not a figure."""

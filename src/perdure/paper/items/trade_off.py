@@ -12,7 +12,7 @@ from perdure.analysis.statistics import number
 from perdure.analysis.trade_off import TwoTasks, best_ewc, ewc_path, hypernetwork_paths, two_tasks
 from perdure.paper.conclusions import Claim
 from perdure.paper.findings import TableCell
-from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
+from perdure.paper.item import Drawn, FinishedRuns, WithoutRuns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,18 +28,13 @@ LEVELS = (0.02, 0.08, 0.2, 0.4)
 
 
 @dataclass(frozen=True)
-class _TradeOff(Item):
+class _TradeOff(WithoutRuns):
     title: str = "Two tasks over two weights: EWC trades off, a hypernetwork does not"
     source: str = "Fig. 1 (fig:schematics)"
     about: str = (
         "The loss of each task is a quadratic valley over two weights. EWC has its exact Fisher and the "
         "strength that is best with hindsight; the hypernetwork is linear and follows the gradient of Eq. 2."
     )
-
-    def settings(self, scale: str) -> list[Setting]:
-        """None; it needs no runs."""
-        del scale
-        return []
 
     def seeds(self, scale: str) -> int:
         """Pairs of random tasks; each takes a fifth of a second."""

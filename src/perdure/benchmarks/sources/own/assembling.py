@@ -12,7 +12,7 @@ from perdure.benchmarks.sources.own.kinds import decide, of_kind
 from perdure.benchmarks.sources.own.labels import ClassNames, classes_of, outputs_of
 from perdure.benchmarks.sources.own.parts import SPLITS, Faults, Label, OwnSequences
 from perdure.benchmarks.sources.own.values import check_varied, standardised
-from perdure.benchmarks.task import Array, Sequences, Task
+from perdure.benchmarks.task import Array, Sequences, Task, standardisation
 from perdure.errors import PerdureError
 from perdure.targets.target import Target
 from perdure.targets.value import Value
@@ -91,10 +91,11 @@ def _standardised(tasks: Sequence[Assembled]) -> list[Assembled]:
         raise PerdureError(
             "benchmark.standardise: inputs from a table cannot be scaled; scale the table itself."
         )
-    scaling = _scaling(first.x[np.arange(first.x.shape[1]) < first.lengths[:, None]])
+    inside = np.arange(first.x.shape[1]) < first.lengths[:, None]
+    offset, factor = (part.astype(np.float32) for part in standardisation(first.x[inside]))
     scaled = []
     for each in tasks:
-        splits = {split: replace(getattr(each.task, split), scaling=scaling) for split in SPLITS}
+        splits = {split: replace(getattr(each.task, split), scaling=(offset, factor)) for split in SPLITS}
         scaled.append(replace(each, task=replace(each.task, **splits)))
     return scaled
 
@@ -180,13 +181,6 @@ def _table(parts: Sequence[OwnSequences]) -> Array | None:
                 f"'{part.where}' and '{parts[0].where}' have different tables; a task has one."
             )
     return table
-
-
-def _scaling(rows: Array) -> tuple[Array, Array]:
-    """Offset and factor that give each feature mean 0 and deviation 1; a constant feature is only shifted."""
-    deviation = rows.std(axis=0, dtype=np.float64)
-    factor = 1 / np.where(deviation > 0, deviation, 1)
-    return rows.mean(axis=0, dtype=np.float64).astype(np.float32), factor.astype(np.float32)
 
 
 def _padded(coded: _Coded, target: Target, table: Array | None) -> Sequences:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from perdure.benchmarks.sources.archives import unzipped
+from perdure.benchmarks.sources.archives import decoded, unzipped
 from perdure.benchmarks.sources.own.parts import Faults, OwnSequences
 from perdure.benchmarks.sources.own.tables import (
     LABEL,
@@ -32,7 +32,7 @@ DELIMITERS = ",;\t"
 
 def read_csv(path: Path, split: str | None, faults: Faults) -> list[OwnSequences]:
     """The parts of a csv file, plain or gzipped; faults are reported, and then there are none."""
-    text = _text(path)
+    text = decoded(unzipped(path), path, "row")
     delimiter = _delimiter(text)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     before = len(faults.found)
@@ -60,18 +60,6 @@ def read_csv(path: Path, split: str | None, faults: Faults) -> list[OwnSequences
         str(path), texts[SEQUENCE], texts[LABEL], texts.get(SPLIT), np.stack(features, axis=1), names, lines
     )
     return parts_of_table(table, split, faults)
-
-
-def _text(path: Path) -> str:
-    content = unzipped(path)
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        row = content.count(b"\n", 0, error.start) + 1
-        raise PerdureError(
-            f"'{path}', row {row}: byte 0x{content[error.start]:02x} is not UTF-8; save the file as "
-            f"UTF-8 text."
-        ) from None
 
 
 def _delimiter(text: str) -> str:
