@@ -24,6 +24,17 @@ BODIES = {
     "bidirectional gru": {"cell": "gru", "hidden": 5, "bidirectional": True},
     "deep": {"cell": "lstm", "hidden": [6, 5], "input_layers": [4], "output_layers": [6, 3]},
     "forgetful": {"cell": "lstm", "hidden": 6, "cell.forget_offset": 2.0, "task_identity": True},
+    "normed": {"cell": "elman", "hidden": [6, 5], "input_layers": [4], "output_layers": [5], "norm": "layer"},
+    "all normed": {"cell": "gru", "hidden": 6, "input_norm": True, "norm": "layer", "task_identity": True},
+    "zero forward": {"cell": "elman", "hidden": 5, "bidirectional": True, "zero_forward": True},
+    "normed both ways": {
+        "cell": "lstm",
+        "hidden": [5, 4],
+        "bidirectional": True,
+        "zero_forward": True,
+        "norm": "layer",
+    },
+    "dropping": {"cell": "lstm", "hidden": 6, "dropout": 0.5},
 }
 
 

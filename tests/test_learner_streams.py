@@ -35,6 +35,32 @@ def test_stepping_through_a_sequence_is_predicting_its_prefixes(cell, method):
     assert learner.step(x[0, 0]).shape == (1,)
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"norm": "layer"},
+        {"norm": "layer", "cell": "elman", "input_layers": [5], "output_layers": [4]},
+        {"input_norm": True},
+        {"input_norm": True, "norm": "layer", "task_identity": True},
+        {"zero_forward": True},
+        {"dropout": 0.5},
+    ],
+    ids=str,
+)
+def test_every_option_of_a_network_counts_step_by_step(more):
+    random = np.random.RandomState(0)
+    x = 5 + 3 * random.randn(30, 6, 3).astype(np.float32)
+    network = {"cell": "lstm", "hidden": [10, 8]} | more
+    learner = ContinualLearner("online-ewc", network=network, training=LITTLE, verbose=0)
+    learner.learn("a", x, random.choice(["p", "q", "r"], 30))
+    learner.step(x[:, 0])
+    streams = learner._streams["a"]
+    streams.reset(None)
+    for t in range(6):
+        found = streams.step(torch.from_numpy(x[:, t])).softmax(1).numpy()
+        assert np.allclose(found, learner.predict_proba(x[:, : t + 1], task="a"), atol=1e-5)
+
+
 def two_tasks() -> tuple[ContinualLearner, np.ndarray, np.ndarray]:
     random = np.random.RandomState(0)
     x, z = random.randn(30, 6, 3).astype(np.float32), random.randn(20, 6, 3).astype(np.float32)

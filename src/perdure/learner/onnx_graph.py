@@ -91,7 +91,7 @@ def _shape(module: PlainNetwork) -> list[str | int]:
 
 
 def _through(graph: Graph, module: nn.Module, rows: str) -> str:
-    """Dense layers, tanh and scaling."""
+    """Dense layers, tanh, normalisation and scaling."""
     if isinstance(module, nn.Sequential):
         for part in module:
             rows = _through(graph, part, rows)
@@ -101,9 +101,12 @@ def _through(graph: Graph, module: nn.Module, rows: str) -> str:
         return graph.add("Add", product, graph.constant(module.bias))
     if isinstance(module, nn.Tanh):
         return graph.add("Tanh", rows)
+    if isinstance(module, nn.LayerNorm):  # it has no weights, but the operator requires a factor
+        factor = graph.constant(torch.ones(module.normalized_shape))
+        return graph.add("LayerNormalization", rows, factor, axis=-1, epsilon=module.eps)
     if isinstance(module, Scale):
-        offset, factor = dict(module.named_buffers()).values()
-        return graph.add("Mul", graph.add("Sub", rows, graph.constant(offset)), graph.constant(factor))
+        offset, scale = dict(module.named_buffers()).values()
+        return graph.add("Mul", graph.add("Sub", rows, graph.constant(offset)), graph.constant(scale))
     assert isinstance(module, nn.Identity)
     return rows
 

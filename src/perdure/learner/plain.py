@@ -37,10 +37,10 @@ class Scale(nn.Module):
 
 
 class Layer(nn.Module):
-    """A recurrent layer over sequences of different lengths, and its readout if the cell has one."""
+    """A recurrent layer over sequences of different lengths, and how it passes its states on."""
 
     def __init__(self, recurrent: nn.RNNBase, readout: nn.Module) -> None:
-        """Both with weights filled in."""
+        """Both with weights filled in; `readout` treats each step separately."""
         super().__init__()
         self.recurrent, self.readout = recurrent, readout
 
@@ -112,11 +112,12 @@ def plain_network(config: Config, knowledge: Knowledge, task: str) -> PlainNetwo
         scale = Scale(*(torch.from_numpy(part.copy()) for part in scaling))
     layers = [_layer(body, given, index) for index in range(body.layers)]
     head = _linear(given, network.head(number))
+    normed = [_normed(knowledge.inputs)] if body.input_norm else []
     module = PlainNetwork(
         scale,
-        _dense(given, "input_layers", len(body.input_layers)),
+        nn.Sequential(*normed, *_dense(body, given, "input_layers", len(body.input_layers))),
         layers,
-        _dense(given, "output_layers", len(body.output_layers)),
+        nn.Sequential(*_dense(body, given, "output_layers", len(body.output_layers))),
         _answer(form, head),
     )
     return module.eval().requires_grad_(False)
@@ -138,15 +139,26 @@ def _linear(weights: Weights, name: str) -> nn.Linear:
     return layer
 
 
-def _dense(weights: Weights, name: str, count: int) -> nn.Module:
+def _dense(body: Recurrent, weights: Weights, name: str, count: int) -> list[nn.Module]:
     parts: list[nn.Module] = []
     for index in range(count):
-        parts += [_linear(weights, f"{name}.{index}"), nn.Tanh()]
-    return nn.Sequential(*parts)
+        linear = _linear(weights, f"{name}.{index}")
+        parts += [linear, nn.Tanh(), *_passing(body, linear.out_features)]
+    return parts
+
+
+def _passing(body: Recurrent, units: int) -> list[nn.Module]:
+    """What happens to a layer's output before the next one reads it; nothing is dropped outside training."""
+    return [_normed(units)] if body.norm == "layer" else []
+
+
+def _normed(units: int) -> nn.LayerNorm:
+    """Mean 0 and variance 1 over units, without weights."""
+    return nn.LayerNorm(units, elementwise_affine=False)
 
 
 def _layer(body: Recurrent, weights: Weights, index: int) -> Layer:
-    """One recurrent layer; a readout of both directions is block-diagonal."""
+    """One recurrent layer with all that it does to its states."""
     prefixes = body.prefixes(index)
     first = weights[prefixes[0] + "weight_ih"]
     units = weights[prefixes[0] + "weight_hh"].shape[1]
@@ -159,13 +171,22 @@ def _layer(body: Recurrent, weights: Weights, index: int) -> Layer:
             if name == "bias_ih":
                 value = _shifted(body.cell, value)
             getattr(recurrent, f"{name}_{ending}").data = value
-    readout: nn.Module = nn.Identity()
-    if prefixes[0] + "weight_ho" in weights:
-        linear = nn.Linear(units * len(prefixes), units * len(prefixes))
-        linear.weight.data = torch.block_diag(*(weights[prefix + "weight_ho"] for prefix in prefixes))
-        linear.bias.data = torch.cat([weights[prefix + "bias_ho"] for prefix in prefixes])
-        readout = nn.Sequential(linear, nn.Tanh())
-    return Layer(recurrent, readout)
+    zeroed: list[nn.Module] = []
+    if body.zero_forward and body.bidirectional:
+        halves = torch.tensor([0.0, 1.0]).repeat_interleave(units)
+        zeroed = [Scale(torch.zeros(2 * units), halves)]
+    readout = [*zeroed, *_readout(weights, prefixes, units), *_passing(body, units * len(prefixes))]
+    return Layer(recurrent, nn.Sequential(*readout))
+
+
+def _readout(weights: Weights, prefixes: tuple[str, ...], units: int) -> list[nn.Module]:
+    """The cell's own readout, if it has one; of both directions it is block-diagonal."""
+    if prefixes[0] + "weight_ho" not in weights:
+        return []
+    linear = nn.Linear(units * len(prefixes), units * len(prefixes))
+    linear.weight.data = torch.block_diag(*(weights[prefix + "weight_ho"] for prefix in prefixes))
+    linear.bias.data = torch.cat([weights[prefix + "bias_ho"] for prefix in prefixes])
+    return [linear, nn.Tanh()]
 
 
 def _shifted(cell: Any, bias: Tensor) -> Tensor:
