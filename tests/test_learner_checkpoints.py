@@ -302,3 +302,10 @@ def test_lessons_differ_by_lengths_scaling_and_memory():
     memory = taught._knowledge.state.memories["rehearsal"]
     next(iter(memory.values())).view(-1)[:1] += 1
     assert digest(taught=taught) != before
+
+
+def test_a_lesson_of_more_steps_than_its_numbers_can_count_has_a_digest(tmp_path):
+    x = np.random.RandomState(0).randint(0, 2, (20, 300, 1)).astype(np.uint8)
+    learner = made_learner(standardise=False, network={"cell": "diagonal", "hidden": 2})
+    learner.learn("a", x, ["p", "q"] * 10, checkpoint=tmp_path / "lesson.safetensors")
+    assert learner.predict(x[:2], task="a").shape == (2,)

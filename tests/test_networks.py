@@ -19,7 +19,9 @@ from helpers import (
     whole,
     with_one_hot_columns,
 )
+from perdure.benchmarks.task import Sequences
 from perdure.errors import PerdureError
+from perdure.networks.batch import Data
 from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.fisher import fisher
 from perdure.networks.initialise import initialise
@@ -29,6 +31,7 @@ from perdure.networks.tape import Tape
 from perdure.networks.targets import negative_log_likelihood, tally
 from perdure.randomness import generator
 from perdure.targets.bits import Bits
+from perdure.targets.label import Label
 from perdure.targets.tags import Tags
 from perdure.targets.value import Value
 
@@ -244,3 +247,13 @@ def test_layout_splits_and_joins():
 def test_single_head_needs_equal_outputs():
     with pytest.raises(PerdureError, match="single head"):
         Network(Recurrent(heads="single"), 3, (2, 4))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+@pytest.mark.parametrize("ragged", [False, True])
+def test_all_lengths_are_whole_numbers_whatever_the_inputs_are(dtype, ragged):
+    lengths = np.array([300, 7 if ragged else 300], dtype=np.int32)
+    data = Data(Sequences(Label(), np.zeros((2, 300, 1), dtype), np.array([0, 1]), lengths))
+    assert data.all_lengths.dtype == torch.int64
+    assert data.all_lengths.tolist() == lengths.tolist()
+    assert data.joined(data).all_lengths.tolist() == lengths.tolist() * 2

@@ -105,7 +105,7 @@ def hidden_states(
             if rows is not None:
                 padded = batch.packing.unpack(rows)
                 collected.append(functional.pad(padded, (0, 0, 0, steps - padded.shape[1])))
-    lengths = lengths_of(data)
+    lengths = data.all_lengths
     answered = data.target.answered(data.y)
     answers = torch.full_like(lengths, answered) if answered else lengths
     return States(
@@ -141,11 +141,4 @@ def chosen(data: Data, samples: int | None, generator: torch.Generator | None) -
         )
     index = torch.randperm(len(data), generator=generator)[:samples]
     where = index.to(data.x.device)
-    return data.having(data.x[where], data.y[where], lengths_of(data)[index])
-
-
-def lengths_of(data: Data) -> Tensor:
-    """Length of each sequence [N]."""
-    if data.lengths is None:
-        return torch.full((len(data),), data.x.shape[1])
-    return data.lengths.long()
+    return data.having(data.x[where], data.y[where], data.all_lengths[index])

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from perdure.analysis.states import chosen, lengths_of, traced
+from perdure.analysis.states import chosen, traced
 from perdure.errors import PerdureError
 from perdure.learning.evaluate import Score, scored
 from perdure.networks.batch import FORWARD_BATCH, Batch, Data, pack_batch
@@ -215,7 +215,7 @@ def _from_stop(part: ServedTask, batch: Batch, layer: int) -> Tensor:
 
 def _check_stop(network: Network, data: Data) -> None:
     """Raise a helpful error if a projection at the stop bit makes no sense."""
-    if not data.target.recalled or int(lengths_of(data).min()) <= data.y.shape[1]:
+    if not data.target.recalled or int(data.all_lengths.min()) <= data.y.shape[1]:
         raise PerdureError(
             "A projection at the stop bit needs a pattern to recall and a step before it; use place 'all'."
         )

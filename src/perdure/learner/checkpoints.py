@@ -164,9 +164,8 @@ def lesson_digest(config: Config, knowledge: Knowledge, lesson: Lesson) -> str:
 
 
 def _parts(data: Data) -> list[Tensor]:
-    """What sequences consist of; without lengths, all steps count."""
-    lengths = data.x.new_full((len(data),), data.x.shape[1]) if data.lengths is None else data.lengths
-    return [data.x, data.y, lengths.long()]
+    """What sequences consist of."""
+    return [data.x, data.y, data.all_lengths]
 
 
 def _add(digest: Any, tensors: Iterable[Tensor]) -> None:

@@ -72,7 +72,7 @@ def _labels(data: Data) -> Tensor:
 
 def _shortened(data: Data, steps: int | None) -> Data:
     """The first steps of each sample; tags are of no interest here."""
-    lengths = torch.full((len(data),), data.x.shape[1]) if data.lengths is None else data.lengths
+    lengths = data.all_lengths
     if steps is not None:
         lengths = lengths.clamp(max=steps)
     longest = int(lengths.max())

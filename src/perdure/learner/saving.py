@@ -107,10 +107,7 @@ def _kept(knowledge: Knowledge) -> Vectors:
     found: Vectors = {}
     for task, pair in knowledge.kept.items():
         for split, data in zip(("train", "val"), pair, strict=True):
-            lengths = data.lengths
-            if lengths is None:
-                lengths = torch.full((len(data),), data.x.shape[1])
-            for part, values in zip(PARTS, (data.x, data.y, lengths), strict=True):
+            for part, values in zip(PARTS, (data.x, data.y, data.all_lengths), strict=True):
                 found[f"kept/{task}/{split}/{part}"] = values
     return found
 

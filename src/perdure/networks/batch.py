@@ -84,12 +84,10 @@ class Data:
 
     def joined(self, other: Data) -> Data:
         """These sequences and then those of other data of the same task; the format is that of the other."""
-        lengths = [
-            torch.full((len(data),), data.x.shape[1]) if data.lengths is None else data.lengths
-            for data in (self, other)
-        ]
         return other.having(
-            stacked(self.x, other.x), stacked(self.y, other.y, unscored=True), torch.cat(lengths)
+            stacked(self.x, other.x),
+            stacked(self.y, other.y, unscored=True),
+            torch.cat([self.all_lengths, other.all_lengths]),
         )
 
     def without_samples(self) -> Data:
@@ -107,6 +105,13 @@ class Data:
     def __len__(self) -> int:
         """The number of sequences."""
         return len(self.x)
+
+    @property
+    def all_lengths(self) -> Tensor:
+        """The length of each sequence [N], on the CPU, also where all have all steps."""
+        if self.lengths is None:
+            return torch.full((len(self),), self.x.shape[1], dtype=torch.int64)
+        return self.lengths.long()
 
     def batch(self, index: Tensor | slice) -> Batch:
         """The sequences at `index` as a packed batch."""

@@ -53,8 +53,8 @@ SELECTIONS = {"random": choose_random, "herding": choose_herding}
 
 def store(data: Data, index: Tensor, task: int, *, packed: bool) -> Vectors:
     """Samples as compact tensors: inputs as they came or, if they are only 0 and 1, as bits."""
-    lengths = torch.full((len(index),), data.x.shape[1]) if data.lengths is None else data.lengths[index]
-    kept = {f"y.{task}": data.y[index].cpu(), f"lengths.{task}": lengths.to(torch.int32)}
+    lengths = data.all_lengths[index].to(torch.int32)
+    kept = {f"y.{task}": data.y[index].cpu(), f"lengths.{task}": lengths}
     return kept | _stored_inputs(data.x[index].cpu(), task, packed=packed)
 
 
