@@ -19,7 +19,7 @@ from perdure.registry import methods
 from perdure.search.halving import rungs
 from perdure.search.problem import Problem, TaskShape
 from perdure.search.samplers import SAMPLERS
-from perdure.search.spaces import Range, Space, file_space, grid_space, read_space, space_from
+from perdure.search.spaces import Dimension, Range, Space, file_space, grid_space, read_space, space_from
 from perdure.search.tuning import designed
 from perdure.weights.hypernetwork import Hypernetwork
 
@@ -180,6 +180,32 @@ def test_a_range_of_sizes_is_one_layer(sampler):
         assert isinstance(point["network.hidden"], int)
         (size,) = SI.config(point, 0).network.hidden
         assert 8 <= size <= 16
+
+
+@pytest.mark.parametrize("cells", [("lstm", "gru"), ("gru", "lstm"), ("lstm",), ("elman", "lstm", "gru")])
+@pytest.mark.parametrize("domain", [(0.0, 1.0), Range(0.5, 2.0)], ids=["values", "range"])
+@pytest.mark.parametrize("sampler", ["random", "tpe"])
+def test_options_of_every_listed_cell_are_searched(cells, domain, sampler):
+    given = Space(
+        (
+            Dimension("network.cell", cells),
+            Dimension("network.cell.forget_offset", domain, {"network.cell": "lstm"}),
+            Dimension("training.learning_rate", (1e-3, 1e-2, 1e-1)),
+        )
+    )
+    space = SI.checked(given)
+    assert space == given
+    for point in generation(sampler, space, SI, 4):
+        assert ("network.cell.forget_offset" in point) == (point["network.cell"] == "lstm")
+        assert SI.config(point, 0).network.cell.name == point["network.cell"]
+
+
+def test_an_option_of_another_cell_is_checked_as_that_cells():
+    cells = Dimension("network.cell", ("diagonal", "gru"))
+    when = {"network.cell": "diagonal"}
+    assert SI.checked(Space((cells, Dimension("network.cell.memory", Range(0.5, 0.9), when))))
+    with pytest.raises(PerdureError, match=r"network\.cell\.memory: .*less than 1"):
+        SI.checked(Space((cells, Dimension("network.cell.memory", (0.5, 1.5), when))))
 
 
 def test_points_that_are_not_accepted_are_replaced():

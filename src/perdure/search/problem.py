@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple
+from functools import cached_property, partial
+from itertools import product
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
@@ -27,6 +29,8 @@ from perdure.options import Piece, option_reader, option_text
 from perdure.randomness import generator
 from perdure.search.spaces import Domain, Range, Space, Values
 from perdure.weights.source import Stock
+
+Answer = TypeVar("Answer")
 
 DIGITS = 4
 """Significant digits of values drawn from a range: enough for a search, few enough to type."""
@@ -67,21 +71,30 @@ class Problem:
         has = point[name] if name in point else option_value(self.plain, name)
         return bool(typed_value(kinds, name, has) == typed_value(kinds, name, value))
 
+    def knowing(self, space: Space) -> dict[str, list[Sections]]:
+        """Every option that points of a space can have, with the option classes among which it is found.
+
+        These are the usual ones, and those of every body and cell that the space lists.
+        """
+        listed: dict[str, list[Values]] = {}
+        for each in space.dimensions:
+            if each.name in CHOOSING and not isinstance(each.domain, Range):
+                listed.setdefault(each.name, [{}]).extend({each.name: value} for value in each.domain)
+        known: dict[str, list[Sections]] = {}
+        for choices in product(*listed.values()):
+            kinds = self.kinds({name: value for choice in choices for name, value in choice.items()})
+            for name in option_names(kinds):
+                known.setdefault(name, []).append(kinds)
+        return known
+
     def checked(self, space: Space) -> Space:
         """The space without options this method lacks; raises for unknown names and invalid values."""
-        choices: Values = {
-            each.name: value
-            for each in space.dimensions
-            if each.name in CHOOSING and not isinstance(each.domain, Range)
-            for value in each.domain
-        }
-        alternatives = [self.kinds({}), *(self.kinds({name: value}) for name, value in choices.items())]
-        known = {name: kinds for kinds in alternatives for name in option_names(kinds)}
+        known = self.knowing(space)
         elsewhere = {name for name, _ in every_option()}
         kept = []
         for each in space.dimensions:
             if each.name in known:
-                check_domain(known[each.name], each.name, each.domain)
+                first_answer(known[each.name], partial(check_domain, name=each.name, domain=each.domain))
                 kept.append(each)
             elif each.name not in elsewhere:
                 raise unknown("option", each.name, known)
@@ -135,6 +148,14 @@ def option_value(config: Config, name: str) -> Any:
     for part in rest:
         found = found.get(part) if isinstance(found, Mapping) else getattr(found, part, None)
     return found.name if isinstance(found, Piece) else found
+
+
+def first_answer(several: Sequence[Sections], ask: Callable[[Sections], Answer]) -> Answer:
+    """What the first option classes answer that raise nothing; if all do, the error is that of the last."""
+    for kinds in several[:-1]:
+        with suppress(PerdureError):
+            return ask(kinds)
+    return ask(several[-1])
 
 
 def check_domain(kinds: Sections, name: str, domain: Domain) -> None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from perdure.config import CHOOSING, Sections, option_names
 from perdure.errors import PerdureError, with_extra
-from perdure.search.problem import Problem, rounded, whole_numbers
+from perdure.search.problem import Problem, first_answer, rounded, whole_numbers
 from perdure.search.spaces import LARGEST, Domain, Range, Space, Values
 
 if TYPE_CHECKING:
@@ -35,17 +37,33 @@ class Sampler(ABC):
     def __init__(self, space: Space, problem: Problem, accept: Callable[[Values], bool], seed: int) -> None:
         """`accept` says, once per point, whether it is new and valid."""
         self.space, self.problem, self.accept, self.seed = space, problem, accept, seed
+        self._whole: dict[str, bool] = {}
 
     @abstractmethod
     def generation(self, scores: Scores, most: int) -> list[Values]:
         """The next points, at most `most`; empty if there are no more."""
 
-    def draw(self, name: str, domain: Domain, source: random.Random) -> Any:
-        """Draw a value."""
+    def draw(self, point: Values, name: str, domain: Domain, source: random.Random) -> Any:
+        """Draw a value of an option, given those that were drawn before it."""
         if not isinstance(domain, Range):
             return source.choice(domain)
-        whole = whole_numbers(self.problem.kinds({}), name, domain)
-        return rounded(domain.at(source.random()), domain, whole)
+        return rounded(domain.at(source.random()), domain, self.whole(point, name, domain))
+
+    def whole(self, point: Values, name: str, domain: Range) -> bool:
+        """Whether an option takes integers only, with the body and cells that a point has so far."""
+        chosen = {each: value for each, value in point.items() if each in CHOOSING}
+        key = f"{name} {domain} {chosen}"
+        if key not in self._whole:
+            there = self.problem.kinds(chosen)
+            # An option that these do not have is that of another cell; the point will be refused for it.
+            elsewhere = self._known.get(name, [])
+            several = [there, *elsewhere] if name in option_names(there) else elsewhere or [there]
+            self._whole[key] = first_answer(several, partial(whole_numbers, name=name, domain=domain))
+        return self._whole[key]
+
+    @cached_property
+    def _known(self) -> dict[str, list[Sections]]:
+        return self.problem.knowing(self.space)
 
 
 class Grid(Sampler):
@@ -75,7 +93,7 @@ class Random(Sampler):
         seen: set[str] = set()
         stale = 0
         while stale < PATIENCE:
-            point = self.space.decide(lambda n, domain: self.draw(n, domain, source), self.problem.holds)
+            point = self.space.decide(partial(self.draw, source=source), self.problem.holds)
             stale = stale + 1 if repr(point) in seen else 0
             if not stale:
                 seen.add(repr(point))
@@ -101,7 +119,7 @@ class Tpe(Sampler):
         stale = 0
         while len(found) < min(most, GENERATION) and stale < PATIENCE:
             trial = self.study.ask()
-            point = self.space.decide(lambda n, domain: self._suggest(trial, n, domain), self.problem.holds)  # noqa: B023
+            point = self.space.decide(partial(self._suggest, trial), self.problem.holds)
             if self.accept(point):
                 found.append(point)
                 self.asked.append(trial)
@@ -110,10 +128,10 @@ class Tpe(Sampler):
                 self._tell(trial, None)
         return found
 
-    def _suggest(self, trial: Trial, name: str, domain: Domain) -> Any:
+    def _suggest(self, trial: Trial, point: Values, name: str, domain: Domain) -> Any:
         if not isinstance(domain, Range):  # by index: alternatives may be lists
             return domain[trial.suggest_categorical(f"{name} of {len(domain)}", list(range(len(domain))))]
-        whole = whole_numbers(self.problem.kinds({}), name, domain)
+        whole = self.whole(point, name, domain)
         log = domain.scale == "log"
         return rounded(trial.suggest_float(name, domain.low, domain.high, log=log), domain, whole)
 

@@ -142,13 +142,15 @@ class Space:
         fitting = [each.domain for each in self.dimensions if each.name == name and holds(each.when)]
         return fitting[-1] if fitting else None
 
-    def decide(self, pick: Callable[[str, Domain], Any], holds: Callable[[Values, str, Any], bool]) -> Values:
-        """A point: `pick` chooses values, `holds` says whether an option has a value at a point."""
+    def decide(
+        self, pick: Callable[[Values, str, Domain], Any], holds: Callable[[Values, str, Any], bool]
+    ) -> Values:
+        """A point: `pick` chooses values after earlier ones, `holds` says whether an option has a value."""
         point: Values = {}
         for name in self.names:
             domain = self.domain(name, lambda when: all(holds(point, *each) for each in when.items()))
             if domain is not None:
-                point[name] = pick(name, domain)
+                point[name] = pick(point, name, domain)
         return point
 
     def every(self, holds: Callable[[Values, str, Any], bool]) -> Iterator[Values]:
