@@ -24,8 +24,10 @@ from perdure.engines.local import LocalProcesses
 from perdure.errors import Interrupted, PerdureError
 from perdure.executors import run_many, work
 from perdure.experiment import RunResult, run
-from perdure.files import read_tensors
+from perdure.files import read_json, read_tensors
 from perdure.learning.engine import Progress, RunOptions
+from perdure.storage.store import RunFolder
+from perdure.worker import PRIVATE
 from test_learning import SMALL
 
 ONCE = RunOptions(save_every=1e9)
@@ -98,6 +100,32 @@ def test_what_crosses_the_border_is_plain_data(tmp_path):
     assert [order["number"] for order in executor.orders] == [0, 1]
     assert numbers(results) == numbers(run_many(configs, tmp_path / "alone"))
     assert {path.name for path in (tmp_path / "runs").iterdir()} == {config.hash for config in configs}
+
+
+class Elsewhere(Plain):
+    """A worker that does not see the folder of the runs."""
+
+    def submit(self, function, /, order):
+        return super().submit(function, {**order, "mailbox": order["mailbox"] + "-unseen"})
+
+
+def test_a_run_again_elsewhere_replaces_the_record(tmp_path, monkeypatch):
+    monkeypatch.setenv(PRIVATE, str(tmp_path / "own"))
+    (config,), runs = configs_of(1), tmp_path / "runs"
+    runs.mkdir()
+    (first,) = run_many([config], runs, executor=Elsewhere())
+    path = runs / config.hash / "record.json"
+    assert read_json(path) == first.record.json
+    (again,) = run_many([config], runs, executor=Elsewhere(), force=True)
+    assert not again.found
+    assert read_json(path) == again.record.json != first.record.json
+    noted = RunFolder(runs, config.hash).note_search(again.record, "search", {"trial": 1})
+    run_many([config], runs, executor=Elsewhere())  # found there, and here with what was noted since
+    assert read_json(path) == noted.json
+    path.write_text("{}")
+    run_many([config], runs, executor=Elsewhere(), force=True)
+    assert RunFolder(runs, config.hash).finished().accuracy == first.record.accuracy
+    assert len(list(path.parent.glob("record.json.*"))) == 1  # the damaged one was set aside
 
 
 def test_threads_are_workers_too_and_handlers_stay(tmp_path):

@@ -431,3 +431,14 @@ def test_a_search_without_a_point_to_try_is_not_saved(tmp_path):
             study(tmp_path / "runs", Pretend(), space=str(toml)).run()
         assert list((tmp_path / "runs" / "searches").glob("*")) == []
         assert all_searches(tmp_path / "runs") == []
+
+
+def test_a_record_of_an_earlier_version_is_replaced_by_one_made_elsewhere(tmp_path):
+    first = study(tmp_path, Pretend()).run()
+    older = [tmp_path / name / "record.json" for name in first.candidates[0].hashes]
+    for path in older:  # without a validation matrix, as records once were
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"validation": []}))
+    (place(tmp_path, first.id) / FILE).unlink()
+    again = study(tmp_path, Pretend()).run()
+    assert again.chosen == first.chosen
+    assert all(json.loads(path.read_text())["validation"] for path in older)

@@ -102,7 +102,7 @@ def _through(
             with calling_on_ctrl_c(mailbox.stop):
                 for job in _ended(jobs, mailbox, options, watch):
                     try:
-                        results[jobs[job]] = _result(job, runs)
+                        results[jobs[job]] = _result(job, runs, force)
                         watch(jobs[job], results[jobs[job]])
                     except PerdureError as fault:
                         faults.append(fault)
@@ -142,7 +142,7 @@ def common_orders(mailbox: Mailbox, options: RunOptions) -> dict[str, Any]:
     }
 
 
-def _result(job: Future[dict[str, Any]], runs: Path) -> RunResult:
+def _result(job: Future[dict[str, Any]], runs: Path, again: bool) -> RunResult:
     """What a worker answered; a sentence where it died."""
     try:
         data = job.result()
@@ -155,7 +155,7 @@ def _result(job: Future[dict[str, Any]], runs: Path) -> RunResult:
         raise _unexpected(repr(fault)) from fault
     if "fault" in data:
         raise _fault(data["fault"], data["reason"])
-    return brought_home(data, runs)
+    return brought_home(data, runs, again=again)
 
 
 def _fault(kind: str, reason: str) -> PerdureError:
@@ -170,12 +170,14 @@ def _unexpected(reason: str) -> PerdureError:
     return PerdureError(f"A worker ended unexpectedly ({reason}); the other runs are saved, and {CONTINUES}")
 
 
-def brought_home(answer: Mapping[str, Any], runs: Path) -> RunResult:
-    """The result that a worker answered with; its record is written here, if it is not here yet."""
+def brought_home(answer: Mapping[str, Any], runs: Path, *, again: bool = False) -> RunResult:
+    """The result that a worker answered with; its record is written here, if it is not here yet.
+
+    An earlier record is replaced if the run was asked for `again`.
+    """
     record = to_record(answer["record"])
     folder = RunFolder(runs, record.hash)
-    if not (folder.path / "record.json").exists():
-        folder.bring(record)
+    folder.bring(record, again=again)
     return RunResult(record, folder.path, answer["found"], answer["warnings"])
 
 

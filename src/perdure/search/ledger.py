@@ -43,7 +43,7 @@ class Ledger:
             if outcome.lasting:
                 self.search.failures[name] = outcome.reason
         elif "record" in outcome:
-            brought_home(outcome, job.runs)
+            brought_home(outcome, job.runs, again=job.again)
             found = validation_of(outcome["record"])
             rows = [] if found is None else [list(row) for row in found.matrix]
             self.search.seen[name] = Seen(rows, True, outcome["record"]["seconds"])

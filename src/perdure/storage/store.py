@@ -25,11 +25,15 @@ from perdure.storage.record import FORMAT, Record
 from perdure.storage.record import to_record as to_record
 
 if TYPE_CHECKING:  # to look at runs, no torch is needed
+    from filelock import BaseFileLock
+
     from perdure.config import Config
     from perdure.learning.phase import Facts
     from perdure.networks.layout import Vectors
 
 RECORD, CONFIG = "record.json", "config.json"
+PATIENCE = 10.0
+"""Seconds to wait for another process that changes the same record."""
 HASH = re.compile(r"[0-9a-f]{16}")
 """Names of folders that Perdure gives; a copy may be called otherwise."""
 
@@ -95,24 +99,29 @@ class RunFolder:
     @contextmanager
     def locked(self, config: Config) -> Iterator[None]:
         """Lock the folder for one process; the lock is released when the process ends, however it ends."""
-        from filelock import FileLock, Timeout
-
-        lock = FileLock(self.path / ".lock")
         with self._noticing_removal():
             write_json(self.path / CONFIG, config.json)
-            try:
-                lock.acquire(blocking=False)
-            except Timeout:
-                raise Busy(
-                    f"Run {self.path.name} is being worked on by another process; wait for it to end."
-                ) from None
-            except OSError as error:
-                raise PerdureError(f"Cannot write to '{self.path}' ({error.strerror or error}).") from error
+            lock = self._acquired()
         try:
             sweep(self.path)
             yield
         finally:
             lock.release()
+
+    def _acquired(self, patience: float = 0.0) -> BaseFileLock:
+        """The lock of the folder, which must be there, after waiting for at most `patience` seconds."""
+        from filelock import FileLock, Timeout
+
+        lock = FileLock(self.path / ".lock")
+        try:
+            lock.acquire(timeout=patience)
+        except Timeout:
+            raise Busy(
+                f"Run {self.path.name} is being worked on by another process; wait for it to end."
+            ) from None
+        except OSError as error:
+            raise PerdureError(f"Cannot write to '{self.path}' ({error.strerror or error}).") from error
+        return lock
 
     def load(self) -> tuple[Vectors, Facts] | None:
         """The checkpoint, or None; a damaged one is set aside and the run starts again."""
@@ -196,10 +205,23 @@ class RunFolder:
             write_json(self.path / RECORD, record.json, make_folder=False)
         self._checkpoint.unlink(missing_ok=True)
 
-    def bring(self, record: Record) -> None:
-        """Write a record, and its config, that were made elsewhere."""
+    def bring(self, record: Record, *, again: bool = False) -> None:
+        """Write a record, and its config, that were made elsewhere.
+
+        A record that is here stays, unless the run was asked for `again`: then the new one takes its place.
+        """
+        if (self.path / RECORD).exists() and (not again or self._has(record)):
+            return
         write_json(self.path / CONFIG, record.config)
-        write_json(self.path / RECORD, record.json)
+        with self._acquired(PATIENCE):
+            self.recover(force=True)  # sets a damaged one aside
+            write_json(self.path / RECORD, record.json)
+
+    def _has(self, record: Record) -> bool:
+        """Whether a record is here already, as it is if its worker shares this folder."""
+        there = self.record()
+        # Searches are written into a record after it was made.
+        return there is not None and replace(there, searches={}).json == replace(record, searches={}).json
 
     def note_search(self, record: Record, name: str, note: dict[str, Any]) -> Record:
         """Write down, within the record, a search that chose its settings; all else stays as it is."""
