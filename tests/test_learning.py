@@ -24,6 +24,7 @@ from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.fisher import fisher
 from perdure.networks.network import Network
 from perdure.networks.targets import negative_log_likelihood
+from perdure.penalties.si import SITerm
 from perdure.randomness import generator
 from perdure.targets.bits import Bits
 from perdure.targets.tags import Tags
@@ -571,3 +572,11 @@ def test_a_warm_up_makes_the_first_step_shorter():
         phase.step()
         moves.append((phase.active["body"].detach() - before).abs().max())
     assert float(moves[1] / moves[0]) == pytest.approx(0.1, rel=1e-4)
+
+
+@pytest.mark.parametrize(("name", "other"), [("orthogonal", "orthogonal"), ("task", "the task")])
+def test_two_losses_of_one_name_are_an_error_that_names_both(name, other, monkeypatch):
+    monkeypatch.setattr(SITerm, "losses", lambda self, step: {name: step.logits[0].sum()})
+    phase, _, _ = first_phase("si", **{"penalties.orthogonal.strength": 1.0})
+    with pytest.raises(PerdureError, match=rf"'{other}' and 'si' both have a loss '{name}'"):
+        phase.step()

@@ -23,7 +23,9 @@ from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.network import Network
 from perdure.networks.targets import distillation
 from perdure.networks.variational import prior_matching, reconstruction, sample_latent
+from perdure.penalties.orthogonal import Orthogonal, OrthogonalTerm
 from perdure.randomness import generator
+from perdure.rehearsal.generative import Generative
 from perdure.rehearsal.rehearsal import shares
 from perdure.rehearsal.samples import choose_herding, store, unstore
 from perdure.targets.bits import Bits
@@ -273,3 +275,26 @@ def test_hnet_plus_r_is_one_method():
     assert parts_of("hnet+r+si", METHODS) == ["hnet+r", "si"]
     assert parts_of("hnet+rtf", METHODS) == ["hnet", "rtf"]
     assert compose("hnet+coresets", METHODS).rehearsal == "coreset"
+
+
+def test_all_losses_of_a_decoders_penalty_count(monkeypatch):
+    phase, _, _ = first_phase("rtf", **{"rehearsal.orthogonal_strength": 1.0})
+    one = phase._gradients()[1]["decoder orthogonal"]
+    plain = OrthogonalTerm.losses
+
+    def twice(self, step):
+        found = plain(self, step).items()
+        return {f"{name} {n}": n * loss for name, loss in found for n in (1, 2)}
+
+    monkeypatch.setattr(OrthogonalTerm, "losses", twice)
+    both = phase._gradients()[1]["decoder orthogonal"]
+    assert both.item() == pytest.approx(3 * one.item())
+
+
+def test_a_decoders_penalty_may_not_take_the_name_of_another_loss(monkeypatch):
+    monkeypatch.setattr(
+        Generative, "decoder_penalties", property(lambda self: {"prior": Orthogonal(strength=1)})
+    )
+    phase, _, _ = first_phase("rtf")
+    with pytest.raises(PerdureError, match=r"'generative' and 'prior' both have a loss 'prior'"):
+        phase.step()

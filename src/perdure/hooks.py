@@ -196,6 +196,21 @@ class Term:
         return {}
 
 
+def named_losses(parts: Iterable[tuple[str, Mapping[str, Tensor]]]) -> dict[str, Tensor]:
+    """All losses by name, from those of each owner; two of one name would be added up as one, an error."""
+    losses: dict[str, Tensor] = {}
+    owners: dict[str, str] = {}
+    for owner, own in parts:
+        for name, loss in own.items():
+            if name in losses:
+                raise PerdureError(
+                    f"'{owners[name]}' and '{owner}' both have a loss '{name}', and only one of them would "
+                    f"count; give one another name, where its term returns `losses`."
+                )
+            losses[name], owners[name] = loss, owner
+    return losses
+
+
 class Hook(Piece):
     """Options of what accompanies phases, and `begin` for each phase."""
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from perdure.errors import Diverged, PerdureError
-from perdure.hooks import PhaseContext, PhaseEnd, Step, Term, Watched
+from perdure.hooks import PhaseContext, PhaseEnd, Step, Term, Watched, named_losses
 from perdure.learning.adam import clipping, make_optimiser
 from perdure.learning.embedding_tables import PREFIX, read_through
 from perdure.learning.evaluate import Score, evaluate, mean_score
@@ -156,13 +156,13 @@ class Phase:
         for vector in self.active.values():
             vector.grad = None
         step = self._forward(self.mixture.take(self.training.batch_size))
-        losses = {"task": self._task_loss(step.logits, step.batches)}
+        of_task = self._task_loss(step.logits, step.batches)
         alone = any(term.watches == "task" for term in self.terms.values())
         if alone:  # some term needs the task's gradient separately
-            losses["task"].backward(retain_graph=True)
+            of_task.backward(retain_graph=True)
             self._observe("task", step)
-        for term in self.terms.values():
-            losses.update(term.losses(step))
+        of_terms = ((name, term.losses(step)) for name, term in self.terms.items())
+        losses = named_losses([("the task", {"task": of_task}), *of_terms])
         to_go = [loss for name, loss in losses.items() if not (alone and name == "task")]
         if to_go:
             sum(to_go[1:], to_go[0]).backward()

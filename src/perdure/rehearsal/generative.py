@@ -18,7 +18,7 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 from torch.nn import functional
 
-from perdure.hooks import PhaseContext, PhaseEnd, Step, Term
+from perdure.hooks import PhaseContext, PhaseEnd, Step, Term, named_losses
 from perdure.networks.batch import Batch, asking, unlabelled
 from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.cells.cell import CellChoice
@@ -214,6 +214,12 @@ def latent_layout(options: Generative, network: Network) -> Layout:
     return Layout.of({"latent.weight": ((rows, columns), start), "latent.bias": ((rows,), start)})
 
 
+def _sum_of(name: str, losses: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """All losses of a decoder's penalty as one, if there are any."""
+    found = list(losses.values())
+    return {name: sum(found[1:], found[0])} if found else {}
+
+
 def _decoders(generators: GeneratorFactory) -> GeneratorFactory:
     """The run's generators, in separate roles for the decoder."""
 
@@ -260,10 +266,8 @@ class GenerativeTerm(Term):
         of_decoder = replace(
             step, active=decoder_part(active), networks={task: decoders[task] for task in step.batches}
         )
-        for name, term in self.terms.items():
-            for loss in term.losses(of_decoder).values():
-                losses[name] = loss
-        return losses
+        of_terms = ((name, _sum_of(name, term.losses(of_decoder))) for name, term in self.terms.items())
+        return named_losses([(options.name, losses), *of_terms])
 
     def _replayed(self, samples: int) -> dict[int, Batch]:
         """Replayed batches of old tasks, `samples` in all."""
