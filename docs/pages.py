@@ -89,7 +89,7 @@ def _searched(method: str, results: Path) -> Iterator[tuple[str, ...]]:
 
     if method not in {each.name for each in BEYOND}:
         return
-    for search in all_searches(results):
+    for search in all_searches(results)[0]:
         records = chosen_records(search, results) if search.design.method == method else []
         if records:
             ours = f"{number_text(number([record.final for record in records]))}, {search.design.scale}"

@@ -504,12 +504,16 @@ def test_a_conclusion_that_is_damaged_is_named(tmp_path):
     one = rounds(tmp_path, pretended(), Budget(trials=2, seeds=2))
     one.run()
     path = tmp_path / "comparisons" / one.comparison.id / "comparison.json"
-    data = json.loads(path.read_text())
+    data, whole = (json.loads(path.read_text()) for _ in range(2))
     del data["concluded"]["si"]["search"]["trials"]
     path.write_text(json.dumps(data))
     found, warnings = all_comparisons(tmp_path)
     assert found == []
     assert "cannot be used" in warnings[0]
+    path.write_text(json.dumps({name: value for name, value in whole.items() if name != "id"}))
+    found, warnings = all_comparisons(tmp_path)
+    assert found == []
+    assert "'id'" in warnings[0]
 
 
 def test_the_comparison_itself_looks_at_equal_budgets(tmp_path):

@@ -122,8 +122,9 @@ def test_the_source_of_a_variant_is_named_where_it_applies():
 
 def test_presets_that_name_a_search_are_what_it_chose():
     """And the other way round: what a committed search has chosen is the preset."""
-    searches = all_searches(Path(__file__).parent.parent / "results")
+    searches, warnings = all_searches(Path(__file__).parent.parent / "results")
     assert searches
+    assert not warnings
     for search in searches:
         design = search.design
         sources = preset_sources(design.benchmark, design.method, design.scale, design.given)

@@ -23,6 +23,7 @@ from perdure.report.page import page
 from perdure.report.results_text import results_text
 from perdure.report.tables import findings_table
 from perdure.search.state import all_searches
+from perdure.search.study import Budget
 from perdure.storage.store import all_records
 from report_samples import record as sample
 from search_samples import SPACE, Pretend, study
@@ -161,7 +162,7 @@ def test_what_nothing_needs_any_more_is_removed(runs, tmp_path, capsys):
     assert main(["results", "prune", "--results", str(results)]) == 0
     assert capsys.readouterr().out == f"1 record removed from '{results}': {stale.hash}\n"
     assert {record.hash for record in all_records(results)[0]} == kept
-    assert [each.id for each in all_searches(results)] == [search.id]
+    assert [each.id for each in all_searches(results)[0]] == [search.id]
     assert committed.prune(results) == []
 
 
@@ -170,13 +171,20 @@ def test_searches_are_collected_with_the_runs_of_their_choice(tmp_path):
     search = study(runs, Pretend(test=lambda order: 81.25), scale="laptop").run()
     study(runs, Pretend()).run()  # at smoke scale, which says nothing
     assert committed.collect(runs, results) == (2, 0, 1)
-    (kept,) = all_searches(results)
+    (kept,), _ = all_searches(results)
     assert kept == search
     text = results_text(results)
     chosen = search.values
     row = next(line for line in text.splitlines() if line.startswith("| si | 8 |"))
     assert f"{chosen['penalties.si.strength']:g}" in row
     assert "| 81.25 ± 0.00 (2) |" in row
+    assert row.endswith(f"| {search.id} |")
+
+
+def test_a_search_without_reporting_seeds_has_a_dash_for_them(tmp_path):
+    search = study(tmp_path, Pretend(), Budget(trials=4, seeds=0), scale="laptop").run()
+    row = next(line for line in results_text(tmp_path).splitlines() if line.startswith("| si | 4 |"))
+    assert row.split(" | ")[3] == "\u2013"
     assert row.endswith(f"| {search.id} |")
 
 
@@ -228,6 +236,15 @@ def test_damage_and_mistakes_get_a_sentence(tmp_path, capsys):
     assert main(["results", "wrtie"]) == 2
     assert main(["results", "write", "--results", str(tmp_path / "none")]) == 2
     assert capsys.readouterr().err.count("perdure: ") == 4
+    for damage in ("{", '["x"]', '{"a": "soon"}'):
+        (tmp_path / ESTIMATES).write_text(damage)
+        for action in ("write", "estimate"):
+            assert (
+                main(["results", action, "--results", str(tmp_path), "--docs", str(tmp_path / "docs")]) == 2
+            )
+            said = capsys.readouterr().err
+            assert said.startswith(f"perdure: '{tmp_path / ESTIMATES}' cannot be used (")
+            assert "perdure results estimate" in said
 
 
 def test_every_finding_behind_a_claim_exists():

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import perdure.search
+from perdure.cli import main
 from perdure.engines.engine import ThisProcess
 from perdure.errors import Busy, Interrupted, PerdureError
 from perdure.learning.engine import RunOptions
@@ -430,7 +431,7 @@ def test_a_search_without_a_point_to_try_is_not_saved(tmp_path):
         with pytest.raises(PerdureError, match=r"No point of the space of si can be tried: 1\.00 times"):
             study(tmp_path / "runs", Pretend(), space=str(toml)).run()
         assert list((tmp_path / "runs" / "searches").glob("*")) == []
-        assert all_searches(tmp_path / "runs") == []
+        assert all_searches(tmp_path / "runs") == ([], [])
 
 
 def test_a_record_of_an_earlier_version_is_replaced_by_one_made_elsewhere(tmp_path):
@@ -442,3 +443,48 @@ def test_a_record_of_an_earlier_version_is_replaced_by_one_made_elsewhere(tmp_pa
     again = study(tmp_path, Pretend()).run()
     assert again.chosen == first.chosen
     assert all(json.loads(path.read_text())["validation"] for path in older)
+
+
+def changed(**more):
+    """What makes of a search's JSON another."""
+    return lambda data: {**data, **more}
+
+
+DAMAGES = {
+    "no JSON": lambda data: "{",
+    "a list": lambda data: [data],
+    "without an id": lambda data: {name: value for name, value in data.items() if name != "id"},
+    "another id": changed(id="0" * 12),
+    "trials that are none": changed(trials=[{"x": 1}]),
+    "an impossible range": lambda data: json.loads(json.dumps(data).replace('"from": 0.0001', '"from": -1')),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_search_is_a_warning_and_the_others_are_there(damage, tmp_path, capsys):
+    kept = study(tmp_path, Pretend()).run()
+    other = study(tmp_path, Pretend(), tasks=2).run()
+    path = place(tmp_path, other.id) / FILE
+    data = DAMAGES[damage](json.loads(path.read_text()))
+    path.write_text(data if isinstance(data, str) else json.dumps(data))
+    found, warnings = all_searches(tmp_path)
+    assert [search.id for search in found] == [kept.id]
+    (warning,) = warnings
+    assert warning.startswith(f"'{path}' cannot be used (")
+    for words in (["search", "--runs"], ["report", "--runs"]):
+        assert main([*words, str(tmp_path)]) == 0
+        assert str(path) in capsys.readouterr().err
+    with pytest.raises(PerdureError, match="cannot be used"):
+        find_search(tmp_path, other.id)
+
+
+def test_a_state_that_was_set_aside_is_told(tmp_path):
+    first = study(tmp_path, Pretend()).run()
+    (place(tmp_path, first.id) / FILE).write_text("{")
+    told = []
+    again = study(tmp_path, Pretend())
+    again.say = told.append
+    again.run()
+    (said,) = told
+    assert f"{FILE}.damaged-1" in said
+    assert "cannot be used" in said

@@ -46,7 +46,7 @@ def reporting(words: list[str]) -> int:
 def make_report(runs: Path, out: Path | None = None, title: str = TITLE) -> Path:
     """Write the page of a folder of runs, by default into that folder; returns its path.
 
-    Damaged records and findings are reported on standard error and left out.
+    Damaged records, findings, comparisons and searches are reported on standard error and left out.
     """
     from perdure.compare.question import all_comparisons
     from perdure.paper.findings import all_findings
@@ -57,8 +57,8 @@ def make_report(runs: Path, out: Path | None = None, title: str = TITLE) -> Path
     records, damaged_records = all_records(runs)
     findings, damaged_findings = all_findings(runs)
     comparisons, damaged_comparisons = all_comparisons(runs)
-    searches = all_searches(runs)
-    warn(damaged_records + damaged_findings + damaged_comparisons)
+    searches, damaged_searches = all_searches(runs)
+    warn(damaged_records + damaged_findings + damaged_comparisons + damaged_searches)
     if not records and not findings and not searches:
         raise PerdureError(
             f"No finished runs and no findings in '{runs}'; start with perdure run or perdure reproduce."

@@ -253,11 +253,13 @@ def _print_spaces(designs: list[Design]) -> None:
 
 def _list(runs: Path) -> int:
     """All searches of a folder."""
+    from perdure.commands.showing import warn
     from perdure.report.searches import searches_table
     from perdure.report.terminal import show
     from perdure.search.state import all_searches
 
-    searches = all_searches(runs)
+    searches, warnings = all_searches(runs)
+    warn(warnings)
     if not searches:
         raise PerdureError(f"No searches in '{runs}'; perdure search BENCHMARK METHOD begins one.")
     show(searches_table(searches))

@@ -122,10 +122,10 @@ def comparison_from(data: Any) -> Comparison:
             for method, each in data.get("concluded", {}).items()
         }
         more = {"constraints": Constraints(**data["constraints"]), "concluded": concluded}
-        found = Comparison(**(rest | more))
+        found, name = Comparison(**(rest | more)), data["id"]
     except (AttributeError, KeyError, TypeError) as error:
         raise Damaged(f"it is not a complete comparison ({error})") from error
-    if found.id != data["id"]:
+    if found.id != name:
         raise Damaged("its id does not fit its question")
     return found
 

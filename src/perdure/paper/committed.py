@@ -48,7 +48,7 @@ def collect(runs: Path, results: Path) -> Collected:
     records, _ = all_records(runs)
     findings, _ = all_findings(runs)
     findings = [one for one in findings if one.scale in SCALES]
-    searches = [each for each in all_searches(runs) if each.chosen and each.design.scale in SCALES]
+    searches = [each for each in all_searches(runs)[0] if each.chosen and each.design.scale in SCALES]
     chosen = _needed(records, findings, searches)
     for record in chosen:
         write(results / record.hash / "record.json", line(compact(record).json))
@@ -62,7 +62,7 @@ def collect(runs: Path, results: Path) -> Collected:
 def prune(results: Path) -> list[str]:
     """Remove the records that no item, finding or search needs any more; returns their hashes."""
     records = all_records(results)[0]
-    needed = {each.hash for each in _needed(records, all_findings(results)[0], all_searches(results))}
+    needed = {each.hash for each in _needed(records, all_findings(results)[0], all_searches(results)[0])}
     gone = sorted({record.hash for record in records} - needed)
     for name in gone:
         shutil.rmtree(results / name)

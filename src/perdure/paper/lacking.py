@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from perdure.config import Config
 from perdure.errors import PerdureError
-from perdure.files import read_json, write
+from perdure.files import Damaged, read_json, write
 from perdure.paper.committed import MOST_SEEDS, SCALES, line
 from perdure.paper.findings import all_findings
 from perdure.paper.item import Item, items
@@ -71,7 +71,15 @@ def _lacking(
 def estimates(results: Path) -> dict[str, float]:
     """Estimated seconds of a run, by the hash of its setting's first seed; empty if nothing was estimated."""
     path = results / ESTIMATES
-    return TypeAdapter(dict[str, float]).validate_python(read_json(path)) if path.is_file() else {}
+    if not path.is_file():
+        return {}
+    try:
+        return TypeAdapter(dict[str, float]).validate_python(read_json(path))
+    except (Damaged, ValidationError) as error:
+        reason = "it does not hold seconds by hash" if isinstance(error, ValidationError) else error
+        raise PerdureError(
+            f"'{path}' cannot be used ({reason}); remove it, and perdure results estimate makes it again."
+        ) from None
 
 
 def estimate_missing(results: Path, tell: Callable[[str], None]) -> int:

@@ -148,7 +148,7 @@ def _claims(findings: Sequence[Findings]) -> str:
 def _searches(results: Path) -> str:
     """How settings were chosen: the searches of each problem side by side, and what was chosen."""
     found: dict[tuple[str, str], list[Search]] = {}
-    for search in all_searches(results):
+    for search in all_searches(results)[0]:
         found.setdefault((search.design.question, search.design.scale), []).append(search)
     if not found:
         return ""
@@ -181,7 +181,7 @@ def _search_table(searches: Sequence[Search], results: Path) -> list[str]:
             for name in design.space.varied
             if name in trial.values
         )
-        tested = number_text(number([record.final for record in records]))
+        tested = number_text(number([record.final for record in records])) if records else NONE
         halving = ", halving" if design.halving else ""
         row = (
             design.method,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -214,21 +214,26 @@ def search_from(data: Any) -> Search:
                 "candidates": [Candidate(**each) for each in data["candidates"]],
             }
         )
-    except (AttributeError, KeyError, TypeError) as error:
-        raise Damaged(f"it is not a complete search ({error})") from error
-    if found.id != data["id"]:
+        name = data["id"]
+    except (AttributeError, KeyError, TypeError, PerdureError) as error:
+        raise Damaged(f"it is not a complete search ({str(error).rstrip('.')})") from error
+    if found.id != name:
         raise Damaged("its id does not fit its design")
     return found
 
 
-def load(runs: Path, design: Design) -> Search:
-    """The stored state of a search, or a new one; a damaged file is set aside."""
+def load(runs: Path, design: Design, say: Callable[[str], None] = lambda text: None) -> Search:
+    """The stored state of a search, or a new one; a damaged file is set aside, which is said."""
     path = place(runs, design.id) / FILE
     if path.exists():
         try:
             return search_from(read_json(path))
-        except Damaged:
-            set_aside(path)
+        except Damaged as error:
+            aside = set_aside(path).name
+            say(
+                f"'{path}' cannot be used ({error}); it was set aside as '{aside}', and the search is put "
+                f"together again from the records of its trials"
+            )
     return Search(design)
 
 
@@ -249,6 +254,12 @@ def find_search(runs: Path, name: str) -> Search:
         raise PerdureError(f"'{path}' cannot be used ({error}).") from None
 
 
-def all_searches(runs: Path) -> list[Search]:
-    """All searches in a folder."""
-    return [find_search(runs, str(path)) for path in sorted(runs.glob(f"{SEARCHES}/*/{FILE}"))]
+def all_searches(runs: Path) -> tuple[list[Search], list[str]]:
+    """All searches in a folder, and warnings about damaged ones."""
+    found, warnings = [], []
+    for path in sorted(runs.glob(f"{SEARCHES}/*/{FILE}")):
+        try:
+            found.append(search_from(read_json(path)))
+        except Damaged as error:
+            warnings.append(f"'{path}' cannot be used ({error}).")
+    return found, warnings

@@ -117,7 +117,7 @@ class Study:
 
     def _start(self) -> None:
         """Load the state; the same trials are proposed again and known results reused."""
-        self.before = before = load(self.runs, self.design)
+        self.before = before = load(self.runs, self.design, self.say)
         self.clock = Clock(self.budget.hours, before.seconds)
         if not self.budget.exact:
             self._stretch()
