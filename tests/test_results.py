@@ -166,6 +166,30 @@ def test_what_nothing_needs_any_more_is_removed(runs, tmp_path, capsys):
     assert committed.prune(results) == []
 
 
+@pytest.mark.parametrize(
+    "name", ["findings/table-1-laptop.json", "searches/0123456789ab/search.json", "x/record.json"]
+)
+def test_nothing_is_pruned_while_something_cannot_be_read(name, runs, tmp_path, capsys):
+    """What a damaged file needs is not known; collecting says that it was left out."""
+    results = tmp_path / "results"
+    committed.collect(runs, results)
+    stale = sample("si", 77)
+    write_json(results / stale.hash / "record.json", stale.json)
+    for folder in (results, runs):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("{")
+    assert main(["results", "prune", "--results", str(results)]) == 2
+    said = capsys.readouterr().err
+    assert "nothing is removed" in said
+    assert Path(name).parent.name in said
+    assert (results / stale.hash / "record.json").exists()
+    assert main(["results", "collect", str(runs), "--results", str(results)]) == 0
+    assert Path(name).parent.name in capsys.readouterr().err
+    (results / name).unlink()
+    assert main(["results", "prune", "--results", str(results)]) == 0
+    assert not (results / stale.hash).exists()
+
+
 def test_searches_are_collected_with_the_runs_of_their_choice(tmp_path):
     runs, results = tmp_path / "runs", tmp_path / "results"
     search = study(runs, Pretend(test=lambda order: 81.25), scale="laptop").run()

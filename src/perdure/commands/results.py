@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from perdure.commands.arguments import check_names, parse, path_option
+from perdure.commands.showing import warn
 from perdure.errors import PerdureError, unknown
 
 HELP = """\
@@ -59,7 +60,7 @@ def _collect(folders: list[Path], where: Path) -> int:
     for folder in folders:
         if not folder.is_dir():
             raise PerdureError(f"'{folder}' is not a folder of runs.")
-        records, findings, searches = collect(folder, where)
+        records, findings, searches = collect(folder, where, lambda warning: warn([warning]))
         print(
             f"{folder}: {records} records, {findings} findings and {searches} searches are now in '{where}'."
         )

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from perdure.errors import PerdureError, counted
 from perdure.files import write
 from perdure.paper.conclusions import conclusions_of
 from perdure.paper.findings import FOLDER, Findings, all_findings
@@ -43,12 +44,16 @@ class Collected(NamedTuple):
     searches: int
 
 
-def collect(runs: Path, results: Path) -> Collected:
-    """Copy finished records that items need, findings, and searches with a choice into the results."""
-    records, _ = all_records(runs)
-    findings, _ = all_findings(runs)
+def collect(runs: Path, results: Path, tell: Callable[[str], None] = lambda text: None) -> Collected:
+    """Copy finished records that items need, findings, and searches with a choice into the results.
+
+    What cannot be read is told and left out.
+    """
+    (records, findings, searches), warnings = _all_of(runs)
+    for warning in warnings:
+        tell(warning)
     findings = [one for one in findings if one.scale in SCALES]
-    searches = [each for each in all_searches(runs)[0] if each.chosen and each.design.scale in SCALES]
+    searches = [each for each in searches if each.chosen and each.design.scale in SCALES]
     chosen = _needed(records, findings, searches)
     for record in chosen:
         write(results / record.hash / "record.json", line(compact(record).json))
@@ -60,13 +65,28 @@ def collect(runs: Path, results: Path) -> Collected:
 
 
 def prune(results: Path) -> list[str]:
-    """Remove the records that no item, finding or search needs any more; returns their hashes."""
-    records = all_records(results)[0]
-    needed = {each.hash for each in _needed(records, all_findings(results)[0], all_searches(results)[0])}
+    """Remove the records that no item, finding or search needs any more; returns their hashes.
+
+    While something cannot be read, nothing is removed: which records it needs is not known.
+    """
+    (records, findings, searches), warnings = _all_of(results)
+    if warnings:
+        raise PerdureError(
+            f"{warnings[0].rstrip('.')}; which records it needs is not known, so nothing is removed. "
+            f"Restore or remove what is damaged ({counted(len(warnings), 'file')}) first."
+        )
+    needed = {each.hash for each in _needed(records, findings, searches)}
     gone = sorted({record.hash for record in records} - needed)
     for name in gone:
         shutil.rmtree(results / name)
     return gone
+
+
+def _all_of(folder: Path) -> tuple[tuple[list[Record], list[Findings], list[Search]], list[str]]:
+    """The records, findings and searches of a folder, and warnings about all that cannot be read."""
+    (records, first), (findings, second) = all_records(folder), all_findings(folder)
+    searches, third = all_searches(folder)
+    return (records, findings, searches), first + second + third
 
 
 def _needed(
