@@ -580,3 +580,19 @@ def test_two_losses_of_one_name_are_an_error_that_names_both(name, other, monkey
     phase, _, _ = first_phase("si", **{"penalties.orthogonal.strength": 1.0})
     with pytest.raises(PerdureError, match=rf"'{other}' and 'si' both have a loss '{name}'"):
         phase.step()
+
+
+@pytest.mark.parametrize("name", ["orthogonal", "hnet-regulariser"])
+def test_a_factor_that_cannot_move_by_equal_ratios_is_refused(name):
+    def at(first, strength):
+        given = {f"penalties.{name}.first": first, f"penalties.{name}.strength": strength}
+        return build("permuted-copy", "hnet", scale="smoke", **given).penalties[name].at(0)
+
+    for first in (0, 0.0, -1.0, "0"):
+        with pytest.raises(PerdureError, match=rf"penalties\.{name}\.first: .*greater than 0.*small number"):
+            at(first, 1.0)
+    with pytest.raises(PerdureError, match=rf"penalties\.{name}\.first: .*none where strength is 0"):
+        at(1.0, 0.0)
+    assert at(1e-4, 1.0) == 1e-4
+    assert at(None, 1.0) == 1.0
+    assert at(None, 0.0) == 0.0
