@@ -488,3 +488,25 @@ def test_a_state_that_was_set_aside_is_told(tmp_path):
     (said,) = told
     assert f"{FILE}.damaged-1" in said
     assert "cannot be used" in said
+
+
+def test_an_engine_that_was_given_stays_open(tmp_path):
+    class Watched(Pretend):
+        closed = False
+
+        def shutdown(self, wait=True, *, cancel_futures=False):
+            self.closed = True
+
+    engine, budget = Watched(), Budget(trials=2, seeds=1)
+    for method in ("si", "masking+si"):
+        tune(
+            "permuted-copy",
+            method,
+            SPACE,
+            scale="smoke",
+            runs=tmp_path,
+            budget=budget,
+            engine=engine,
+            **{"benchmark.tasks": TASKS},
+        )
+        assert not engine.closed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +42,13 @@ def tune(
     The space is a mapping from option names to `Range`, lists of alternatives or single values, a `Space`, a
     TOML file, or not given: the paper's table for the benchmark. Further keywords are fixed options,
     as in `build`, and `sampler`, `seed`, `tuning_seeds` (a tuple), `halving` and `margin` of the design.
-    `workers` are processes of this machine; any other `engine` may be given instead.
+    `workers` are processes of this machine; any other `engine` may be given instead, and stays open.
     """
     rules = {name: value for name, value in more.items() if name in RULES}
     given = {name.replace("__", "."): value for name, value in more.items() if name not in RULES}
     design = designed(benchmark, method, space, scale, given, **rules)
     folder = Path(runs)
-    with engine or opened(workers) as chosen:
+    with nullcontext(engine) if engine is not None else opened(workers) as chosen:
         return Study(design, folder, Crew(chosen, place(folder, design.id)), budget or Budget()).run()
 
 
