@@ -439,6 +439,35 @@ def test_faulty_lists_get_a_sentence(given, message):
     assert "\n" not in str(caught.value)
 
 
+def test_tasks_in_python_have_a_scenario_as_files_have(tmp_path):
+    examples = {"a": example(0), "b": example(1)}
+    save_tasks(tasks_from(examples), tmp_path)
+    for options in ({"scenario": "class"}, {"scenario": "domain", "labels": "shared"}):
+        here, there = tasks_from(examples, **options), Arrays(folder=str(tmp_path), **options).build()
+        assert [task.told for task in here] == [task.told for task in there] == [False, False]
+        assert [task.outputs for task in here] == [task.outputs for task in there]
+        for one, other in zip(here, there, strict=True):
+            assert np.array_equal(one.test.y, other.test.y)
+    with pytest.raises(PerdureError, match="class needs tasks with classes of their own"):
+        tasks_from(examples, scenario="class", labels="shared")
+    with pytest.raises(PerdureError, match=r"'a' is not told.*scenario"):
+        save_tasks(tasks_from(examples, scenario="class"), tmp_path / "more")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scenario": "clas"}, r"^tasks_from\.scenario: it must be 'task', 'class' or 'domain'"),
+        ({"val_fraction": 0.9}, r"^tasks_from\.val_fraction: it must be less than 0\.5 \(given: 0\.9\)\.$"),
+        ({"scenaro": "class"}, r"did you mean 'tasks_from\.scenario'"),
+        ({"folder": "mine"}, r"tasks_from\.folder"),
+    ],
+)
+def test_wrong_options_of_tasks_in_python_get_a_sentence(options, message):
+    with pytest.raises(PerdureError, match=message):
+        tasks_from([example(0)], **options)
+
+
 def separable(seed, direction):
     """Whether the sum of a feature over the steps is positive: ragged, with 3 features."""
     source = np.random.default_rng(seed)

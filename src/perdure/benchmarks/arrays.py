@@ -21,8 +21,9 @@ from perdure.benchmarks.sources.own.given import parts_of_given
 from perdure.benchmarks.sources.own.layout import ORDER, FolderLayout, lay_out, read_source
 from perdure.benchmarks.sources.own.parts import SPLITS, Faults, OwnSequences
 from perdure.benchmarks.task import Array, Benchmark, Sequences, Task, Watch, check_tasks, quiet
-from perdure.errors import PerdureError
+from perdure.errors import PerdureError, unknown
 from perdure.files import write
+from perdure.options import validated
 from perdure.targets.finding import find_target
 
 
@@ -35,6 +36,10 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 """Names of tasks; written a,b,c on the command line."""
 Share = Annotated[float, Field(gt=0, lt=0.5)]
 """A fraction of the training sequences."""
+
+
+OF_FILES = ("folder", "tasks", "content")
+"""Options that only data in files have."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +95,16 @@ class Arrays(Benchmark):
         faults = Faults()
         faults.found += found.faults
         faults.settle(f"; perdure data check '{self.folder}' lists all")
+        return self.as_tested([each.task for each in found.tasks])
+
+    def as_tested(self, tasks: Sequence[Task]) -> list[Task]:
+        """The tasks as they are in the scenario."""
         if self.scenario == "class" and self.labels == "shared":
             raise PerdureError(
                 "benchmark.scenario: class needs tasks with classes of their own; use "
                 "--benchmark.labels own, or the scenario domain."
             )
-        return in_scenario([each.task for each in found.tasks], self.scenario)
+        return in_scenario(tasks, self.scenario)
 
     def understand(self, watch: Watch = quiet) -> Understood:
         """Read everything that can be read, and collect all faults."""
@@ -146,10 +155,15 @@ def tasks_from(given: Mapping[str, Any] | Sequence[Any], **options: Any) -> list
     named = (
         dict(given) if isinstance(given, Mapping) else {f"task {n + 1}": one for n, one in enumerate(given)}
     )
-    faults = Faults()
+    known = [name for name in Arrays.model_fields if name not in OF_FILES]
+    for name in options:
+        if name not in known:
+            raise unknown("option", f"tasks_from.{name}", [f"tasks_from.{each}" for each in known])
+    arrays, faults = validated(Arrays, options, "tasks_from"), Faults()
     parts = {name: parts_of_given(name, one, faults) for name, one in named.items()}
-    tasks = [each.task for each in assemble(parts, Arrays(**options).rules, faults)]
+    tasks = [each.task for each in assemble(parts, arrays.rules, faults)]
     faults.settle()
+    tasks = arrays.as_tested(tasks)
     check_tasks(tasks)
     return tasks
 
@@ -168,6 +182,11 @@ def save_tasks(tasks: Sequence[Task], folder: Path | str) -> Path:
             raise PerdureError(
                 f"Task '{task.name}' cannot be used as a file name; choose a name that starts with a letter "
                 f"or digit and contains no slash."
+            )
+        if not task.told:
+            raise PerdureError(
+                f"Task '{task.name}' is not told at test time, which no file can say; save the tasks of the "
+                f"scenario 'task', and choose another one where they are read (--benchmark.scenario class)."
             )
     if len({task.name for task in tasks}) < len(tasks):
         raise PerdureError("Two tasks have the same name; give each task a unique name.")
