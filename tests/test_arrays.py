@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import hashlib
 import importlib.util
 import io
 import json
@@ -16,6 +17,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perdure.analysis.opened import config_of
 from perdure.benchmarks.arrays import Arrays, save_tasks, tasks_from
 from perdure.benchmarks.copy import PermutedCopy
 from perdure.benchmarks.sources.own.drawing import draw
@@ -24,7 +26,10 @@ from perdure.benchmarks.task import Sequences, Task, check_tasks
 from perdure.cli import main
 from perdure.config import build, from_json
 from perdure.errors import PerdureError
+from perdure.experiment import run
+from perdure.files import Damaged
 from perdure.networks.batch import Data
+from perdure.storage.record import to_record
 from perdure.targets.bits import Bits
 from perdure.targets.label import Label
 from perdure.targets.tags import Tags
@@ -437,6 +442,32 @@ def test_faulty_lists_get_a_sentence(given, message):
     with pytest.raises(PerdureError, match=message) as caught:
         tasks_from(given)
     assert "\n" not in str(caught.value)
+
+
+def test_a_run_is_the_same_wherever_its_files_are(tmp_path):
+    """Also where they were moved while it was in progress; records of earlier versions open as well."""
+    folder, runs = tmp_path / "mine", tmp_path / "runs"
+    save_tasks(tasks_from({"a": example(0), "b": example(1)}), folder)
+    known = {"network.hidden": 4, "training.iterations": 2}
+
+    def made(place):
+        return build("arrays", "si", scale="smoke", **known, **{"benchmark.folder": str(place)})
+
+    first = made(folder)
+    result = run(first, runs)
+    folder.rename(tmp_path / "elsewhere")
+    moved = made(tmp_path / "elsewhere")
+    assert moved.hash == first.hash
+    assert run(moved, runs).found
+    assert moved.json["benchmark"]["folder"] != first.json["benchmark"]["folder"]
+    text = json.dumps(first.json, sort_keys=True, separators=(",", ":"))
+    earlier = hashlib.sha256(text.encode()).hexdigest()[:16]  # as it was when the folder counted
+    assert earlier != first.hash
+    (tmp_path / "elsewhere").rename(folder)
+    old = to_record(result.record.json | {"hash": earlier})
+    assert config_of(old) == first
+    with pytest.raises(Damaged, match="its config is not the one"):
+        to_record(result.record.json | {"hash": "0" * 16})
 
 
 def test_tasks_in_python_have_a_scenario_as_files_have(tmp_path):

@@ -16,8 +16,8 @@ from pydantic.fields import FieldInfo
 
 from perdure.benchmarks.task import Benchmark
 from perdure.errors import PerdureError, unknown
-from perdure.files import hash_of
 from perdure.hooks import Hook
+from perdure.identity import hash_of
 from perdure.learning.training import Training
 from perdure.methods import Method, canonical, compose, parts_of
 from perdure.networks.bodies import DEFAULT as DEFAULT_BODY

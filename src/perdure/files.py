@@ -9,7 +9,6 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,12 +130,6 @@ def parsed(text: str) -> Any:
         raise ValueError(f"it is not JSON (line {error.lineno}, column {error.colno})") from None
     except UnicodeEncodeError:
         raise ValueError("it holds half a character, a lone surrogate") from None
-
-
-def hash_of(config: Mapping[str, Any]) -> str:
-    """16 hexadecimal digits that identify a config given as plain data, in whatever order its entries are."""
-    text = json.dumps(config, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _reason(error: Exception) -> str:

@@ -13,6 +13,7 @@ from perdure.config import Config, from_json
 from perdure.errors import PerdureError
 from perdure.experiment import assemble, generators_of, on_device
 from perdure.files import Damaged
+from perdure.identity import stands_for
 from perdure.learning.embedding_tables import all_read_through
 from perdure.learning.engine import outputs_of, unpack
 from perdure.learning.learner import Learner, LearnerState
@@ -29,7 +30,7 @@ from perdure.weights.source import GeneratorFactory
 def config_of(record: Record) -> Config:
     """The config of a record, which must be the one that its hash stands for."""
     config = from_json(record.config)
-    if config.hash != record.hash:
+    if not stands_for(record.hash, config.json):
         raise PerdureError(
             f"The config of run {record.hash} is not one that this version would write; run it again."
         )

@@ -10,7 +10,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from perdure.checking import check, check_matrix, mapping
-from perdure.files import Damaged, hash_of
+from perdure.files import Damaged
+from perdure.identity import stands_for
 from perdure.learning.size_names import GENERATED, GENERATING
 
 if TYPE_CHECKING:  # to read records, no torch is needed
@@ -209,7 +210,7 @@ def _check_sizes(record: Record) -> None:
 def _check_config(record: Record) -> None:
     """Whether the config is the one that the hash stands for, and of this run."""
     config = record.config
-    if record.hash != hash_of(config):
+    if not stands_for(record.hash, config):
         raise Damaged("its config is not the one that its hash stands for")
     named = {"benchmark": mapping(config.get("benchmark"), "config.benchmark").get("name")}
     named |= {name: config.get(name) for name in ("method", "seed")}
