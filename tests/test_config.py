@@ -229,6 +229,15 @@ def test_faults_name_the_field(values, message):
     assert "\n" not in str(caught.value)
 
 
+def test_what_was_given_is_quoted_as_it_was():
+    with pytest.raises(PerdureError) as caught:
+        build("permuted-copy", "si", **{"training.batch_size": "../a..b"})
+    assert str(caught.value).endswith("(given: '../a..b').")
+    with pytest.raises(PerdureError) as caught:
+        build("permuted-copy", "si", **{"training.optimiser": "Adam."})
+    assert not str(caught.value).endswith("..")
+
+
 def test_faulty_seed_and_scale():
     with pytest.raises(PerdureError, match="seed"):
         build("copy", "si", seed=-1)

@@ -152,14 +152,14 @@ def validated(kind: type[AnyOptions], values: dict[str, Any], where: str) -> Any
     except ValidationError as error:
         fault = error.errors()[0]
         place = ".".join([where, *(str(part) for part in fault["loc"] if not isinstance(part, int))])
-        message = _said(fault)
+        message = _said(fault).rstrip(".")
         given = fault.get("input")
         said = (
             ""
             if isinstance(given, (dict, Options)) or given is None
             else f" (given: {shortened(repr(given))})"
         )
-        raise PerdureError(f"{place}: {message}{said}.".replace("..", ".")) from None
+        raise PerdureError(f"{place}: {message}{said}.") from None
 
 
 @lru_cache(maxsize=1024)
