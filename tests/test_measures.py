@@ -44,6 +44,16 @@ def test_transfer_is_what_lopez_paz_and_ranzato_define(tmp_path):
     assert transfer(replace(made, untrained=[])).forward == []
 
 
+@pytest.mark.parametrize(
+    ("method", "tasks", "reason"),
+    [("multitask", 3, "learns all tasks together"), ("fine-tuning", 1, "has only one task")],
+)
+def test_why_there_is_nothing_to_transfer_is_told(method, tasks, reason, tmp_path):
+    one = opened(small(method, **{"benchmark.tasks": tasks}), tmp_path)
+    with pytest.raises(PerdureError, match=reason):
+        transferred(one, choices.TransferOptions())
+
+
 def test_before_anything_is_learnt_tasks_are_at_the_start(tmp_path):
     config = small("si")
     record = run(config, tmp_path).record

@@ -19,7 +19,8 @@ def transferred(run: OpenedRun, options: choices.TransferOptions) -> Finding:
     del options
     found, count = transfer(run.record), len(run.record.tasks)
     if not found.backward:
-        raise PerdureError(f"Run {run.record.hash} learns all tasks together; there is nothing to transfer.")
+        reason = "has only one task" if count == 1 else "learns all tasks together"
+        raise PerdureError(f"Run {run.record.hash} {reason}; there is nothing to transfer.")
     forward = [math.nan, *found.forward] if found.forward else [math.nan] * count
     backward = [*found.backward, math.nan]
     rows: list[list[Value]] = [[f"task {task + 1}", forward[task], backward[task]] for task in range(count)]
