@@ -88,6 +88,15 @@ def test_the_seed_of_a_run_is_its_order(data):
     assert names[0] != names[1]
 
 
+def test_seeds_beyond_32_bits_have_orders_of_their_own(data):
+    seeds = (0, 2**32 - 1, 2**32, 2**32 + 1, 2**64, 2**64 + 2**32)
+    orders = [class_order(seed).tolist() for seed in seeds]
+    assert all(sorted(order) == list(range(len(order))) for order in orders)
+    assert len({tuple(order) for order in orders}) == len(seeds)
+    assert orders[0] == np.random.RandomState(0).permutation(len(orders[0])).tolist()
+    assemble(build("dsa", "fine-tuning", scale="smoke", seed=2**40))
+
+
 def test_the_protocol_is_the_published_one():
     config = build("dsa", "er", scale="paper", **{"network.body": "convolutional"})
     assert config.network.channels == (64, 128, 256, 128)

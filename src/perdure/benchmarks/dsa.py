@@ -135,7 +135,9 @@ class Dsa(Benchmark):
 
 def class_order(seed: int) -> Array:
     """The 18 activities in the order of a run."""
-    order: Array = np.random.RandomState(seed).permutation(CLASSES)
+    # A legacy generator takes 32 bits, or a list of such words; seeds that fit stay what they were.
+    words = [seed >> shift & 0xFFFFFFFF for shift in range(0, seed.bit_length(), 32)]
+    order: Array = np.random.RandomState(seed if len(words) <= 1 else words).permutation(CLASSES)
     return order
 
 
