@@ -205,6 +205,12 @@ def test_a_lock_that_cannot_be_made_is_a_sentence(tmp_path):
         run(config, tmp_path)
 
 
+def test_a_folder_of_runs_that_cannot_be_made_is_a_sentence_with_the_option(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PerdureError, match=r"^Cannot write to '.*' \(.*\); choose .* with --runs DIR\.$"):
+        run(config_of("fine-tuning", **{"training.iterations": 5}), tmp_path / "file" / "runs")
+
+
 def test_a_run_in_progress_is_not_disturbed(tmp_path):
     config = config_of("fine-tuning", **{"training.iterations": 5})
     folder = RunFolder(tmp_path, config.hash)

@@ -32,6 +32,8 @@ class Damaged(Exception):
 def write(path: Path, content: bytes, *, make_folder: bool = True) -> None:
     """Write content atomically: a reader sees the old file or the new one, never a part.
 
+    What cannot be written is a PerdureError with the system's as its cause; which option names another
+    folder, only the caller knows.
     Without `make_folder` the folder must be there: one that was removed is not made again.
     """
     try:
@@ -66,8 +68,8 @@ def _explained(error: OSError, path: Path) -> str:
             f"What was written before is intact; free some space and run the same command to continue."
         )
     return (
-        f"Cannot write to '{path.parent}' ({error.strerror or error}); "
-        f"choose a writable folder with --runs DIR."
+        f"Cannot write to '{path.parent}' ({error.strerror or error}); make it writable, or choose another "
+        f"folder."
     )
 
 

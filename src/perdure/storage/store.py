@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -256,12 +257,25 @@ def writable(runs: Path) -> None:
     """Raise a helpful error if the folder of runs cannot be written to."""
     probe = runs / f".probe-{os.getpid()}"
     try:
+        _write_there(probe)
+    except PerdureError as error:
+        cause = error.__cause__
+        if not isinstance(cause, OSError) or cause.errno == errno.ENOSPC:
+            raise
+        raise PerdureError(
+            f"Cannot write to '{runs}' ({cause.strerror or cause}); choose a writable folder with --runs DIR."
+        ) from cause
+    probe.unlink(missing_ok=True)
+
+
+def _write_there(probe: Path) -> None:
+    """Write an empty file, again if someone removed its folder just now: nothing of this run was in it."""
+    try:
         write(probe, b"")
     except PerdureError as error:
         if not isinstance(error.__cause__, FileNotFoundError):
             raise
-        write(probe, b"")  # someone removed the folder just now, and nothing of this run was in it
-    probe.unlink(missing_ok=True)
+        write(probe, b"")
 
 
 def all_records(runs: Path) -> tuple[list[Record], list[str]]:

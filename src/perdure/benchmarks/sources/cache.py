@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import warnings
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 
 from perdure.benchmarks.sources.folder import cache_folder
 from perdure.benchmarks.task import Array
+from perdure.errors import PerdureError
 from perdure.files import check_regular, write
 
 LARGEST = 2**38
@@ -28,7 +30,7 @@ def kept(name: str, recipe: Mapping[str, Any], make: Callable[[], NamedArrays]) 
     """The arrays that `make` returns, from the cache if they were made before with the same recipe.
 
     `recipe` names everything the arrays depend on: options, digests of raw files, a revision of the code.
-    A cache file that is damaged or incomplete is written again.
+    A cache file that is damaged or incomplete is written again; one that cannot be written is a warning.
     """
     path = place(name, recipe)
     found = _read(path)
@@ -38,7 +40,15 @@ def kept(name: str, recipe: Mapping[str, Any], make: Callable[[], NamedArrays]) 
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
     content = buffer.getvalue()
-    write(path, hashlib.sha256(content).digest() + content)
+    try:
+        write(path, hashlib.sha256(content).digest() + content)
+    except PerdureError as error:  # the cache only saves time, and what it would hold is there
+        reason = getattr(error.__cause__, "strerror", None) or error
+        warnings.warn(
+            f"The data of {name} cannot be kept in '{path.parent}' ({reason}), so they are built again each "
+            f"time; XDG_CACHE_HOME names another folder.",
+            stacklevel=2,
+        )
     return arrays
 
 
