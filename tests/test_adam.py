@@ -119,3 +119,12 @@ def test_a_step_with_a_factor_is_one_with_scaled_gradients(name):
         first.step(0.3)
         second.step()
     assert all(torch.equal(one[key], other[key]) for key in one)
+
+
+def test_a_step_that_the_library_did_not_take_is_noticed():
+    """It takes none for a vector whose numbers do not lie side by side."""
+    apart = torch.zeros(6)[::2].requires_grad_()
+    optimiser = NativeAdam("Adam", {"a": apart}, 0.1, 0.0)
+    apart.grad = torch.ones(3)
+    with pytest.raises(AssertionError, match="'a'"):
+        optimiser.step()

@@ -45,20 +45,20 @@ class NativeAdam:
         settings = self._settings(self.steps, factor)
         for name, vector in self.active.items():
             if vector.grad is not None:
-                adam_step(settings, vector, vector.grad, self.means[name], self.squares[name])
+                taken = adam_step(settings, vector, vector.grad, self.means[name], self.squares[name])
+                assert taken, f"the library took no step for '{name}'"  # or it would silently stay as it is
 
     @torch.no_grad()
     def would_move(self) -> Vectors:
         """The step for the current gradients, without taking it."""
         settings, moves = self._settings(self.steps + 1), {}
         for name, vector in self.active.items():
-            gradient = vector.grad
-            moved = (
-                None
-                if gradient is None
-                else adam_move(settings, vector, gradient, self.means[name], self.squares[name])
-            )
-            moves[name] = torch.zeros_like(vector, requires_grad=False) if moved is None else moved
+            if vector.grad is None:
+                moves[name] = torch.zeros_like(vector, requires_grad=False)
+                continue
+            moved = adam_move(settings, vector, vector.grad, self.means[name], self.squares[name])
+            assert moved is not None, f"the library has no step for '{name}'"
+            moves[name] = moved
         return moves
 
     def state(self) -> tuple[Vectors, dict[str, float]]:
