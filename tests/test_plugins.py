@@ -302,6 +302,29 @@ def test_entry_points_are_loaded(monkeypatch):
     assert pieces("penalties")["still"].__name__ == "Still"
 
 
+def test_an_installed_plugin_that_is_broken_is_told_each_time(monkeypatch):
+    """Not only the first time, or a process would go on without it; once mended, it is there."""
+    import test_plugins
+
+    class Entry:
+        value = "test_plugins"
+        broken = True
+
+        @classmethod
+        def load(cls):
+            if cls.broken:
+                raise ImportError("no module named 'gone'")
+            return test_plugins
+
+    monkeypatch.setattr(registry, "entry_points", lambda group: [Entry] if group == registry.GROUP else [])
+    monkeypatch.setattr(registry, "OUTSIDE", registry.Outside())
+    for ask in (methods, registry.origins, methods):
+        with pytest.raises(PerdureError, match="'test_plugins' cannot be loaded: ImportError: no module"):
+            ask()
+    Entry.broken = False
+    assert "still" in methods()
+
+
 def test_names_with_a_plus_are_found_first():
     from perdure.methods import parts_of
 

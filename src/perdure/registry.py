@@ -195,10 +195,22 @@ def plugin_words(sources: Iterable[Origin]) -> list[str]:
 
 
 def _load_installed() -> None:
-    """Register the modules named by entry points of installed packages, once."""
+    """Register the modules named by entry points of installed packages, once.
+
+    If one cannot be loaded, this raises, and again the next time, so that nothing runs without it.
+    """
     if OUTSIDE.installed:
         return
-    OUTSIDE.installed = True
+    OUTSIDE.installed = True  # already now, since a plugin may ask for pieces while it is loaded
+    try:
+        _load_entries()
+    except BaseException:
+        OUTSIDE.installed = False
+        raise
+
+
+def _load_entries() -> None:
+    """Register what each entry point names."""
     for entry in entry_points(group=GROUP):
         try:
             module = entry.load()
