@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock
 
-from perdure.errors import Interrupted, PerdureError
+from perdure.errors import Busy, Interrupted, PerdureError
 from perdure.experiment import run
 from perdure.files import Damaged, read_json, read_tensors, write, write_json, write_tensors
 from perdure.learning.engine import RunOptions
@@ -196,6 +197,20 @@ def test_the_lock_of_a_killed_process_ends_with_it(tmp_path, server):
     os.kill(process.pid, signal.SIGKILL)
     process.join()
     assert not run(config, tmp_path).found
+
+
+def test_two_searches_note_themselves_in_one_record(tmp_path, monkeypatch):
+    """Both have read the record before either wrote; the folder is locked while one writes."""
+    record = run(config_of("fine-tuning", **{"training.iterations": 5}), tmp_path).record
+    folder = RunFolder(tmp_path, record.hash)
+    folder.note_search(record, "one", {"trial": 1})
+    noted = folder.note_search(record, "two", {"trial": 2})
+    assert noted.searches == {"one": {"trial": 1}, "two": {"trial": 2}}
+    assert folder.finished() == noted
+    monkeypatch.setattr("perdure.storage.store.PATIENCE", 0.05)
+    with FileLock(folder.path / ".lock"), pytest.raises(Busy):
+        folder.note_search(record, "three", {"trial": 3})
+    assert folder.finished() == noted
 
 
 def test_a_lock_that_cannot_be_made_is_a_sentence(tmp_path):

@@ -228,8 +228,10 @@ class RunFolder:
         """Write down, within the record, a search that chose its settings; all else stays as it is."""
         if record.searches.get(name) == note:
             return record
-        noted = replace(record, searches=record.searches | {name: note})
-        write_json(self.path / RECORD, noted.json)
+        with self._acquired(PATIENCE):
+            now = self.record() or record  # another search may have noted itself since it was read
+            noted = replace(now, searches=now.searches | {name: note})
+            write_json(self.path / RECORD, noted.json)
         return noted
 
     def clear(self) -> None:
