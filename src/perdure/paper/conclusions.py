@@ -126,10 +126,11 @@ class Claim:
             return ""
         unit = self.unit.removesuffix("s") if margin == 1 else self.unit
         size = f"a factor of {FACTOR:g}" if self.factors else f"{margin:g} {unit}"
+        zero = "1" if self.factors else "zero"
         if found == SAME:
-            return f": shown to be less than {size}"
-        higher = "above" if found > 0 else "below"
-        said = f"{higher} {'1' if self.factors else 'zero'}"
+            side = {1: f"above {zero}, by ", -1: f"below {zero}, by ", 0: ""}[_direction(contrast)]
+            return f": shown to be {side}less than {size}"
+        said = f"{'above' if found > 0 else 'below'} {zero}"
         if self.expects == "same" and not beyond(contrast, margin=margin):
             return f": shown to be {said}, but not to be more than {size}"
         return f": shown to be {said}"

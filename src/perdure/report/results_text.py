@@ -63,7 +63,7 @@ def results_text(results: Path) -> str:
         HEAD,
         _machines(results),
         _overview(findings, lacking),
-        _claims(findings),
+        _claims(findings, results),
         _searches(results),
     ]
     for scale in SCALES:
@@ -127,8 +127,8 @@ def _seeds(one: Findings) -> str:
     return str(max(counts)) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
 
 
-def _claims(findings: Sequence[Findings]) -> str:
-    """The four claims of the paper, and what our items say about each."""
+def _claims(findings: Sequence[Findings], results: Path) -> str:
+    """The four claims of the paper, what our items say about each, and why, as far as is known."""
     lines = ["## The four claims of the paper"]
     stated = {
         name: [claim.paper for claim in item.findings_of_the_paper("laptop")]
@@ -136,6 +136,8 @@ def _claims(findings: Sequence[Findings]) -> str:
     }
     for place, theme in enumerate(THEMES, 1):
         lines += ["", f"{place}. **{theme.claim}.** {theme.summary(findings, stated)}"]
+        if why := note(results, f"claim-{place}"):
+            lines += ["", f"   {why}", ""]
         for one, conclusion in theme.found(findings):
             lines.append(f"   - {one.name}, {one.scale}: {conclusion_text(conclusion)}")
         for one, conclusion in theme.against(findings):
