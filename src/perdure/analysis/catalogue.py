@@ -59,6 +59,11 @@ _ENTRIES = (
     Analysis(
         "importance", "mean importance of recurrent weights: Fisher, or stored values", choices.Importance
     ),
+    Analysis(
+        "step-importance",
+        "what each step contributes to the Fisher of recurrent weights",
+        choices.StepImportanceOptions,
+    ),
     Analysis("supervised", "accuracy with only n dimensions of the hidden states", choices.Supervised),
     Analysis("readout", "similarity of the subspaces that the tasks' heads read", choices.Readout),
     Analysis(

@@ -40,6 +40,13 @@ class Importance(Options):
     """Training samples for the Fisher, if the run has stored no importance values; default: all."""
 
 
+class StepImportanceOptions(Options):
+    """What each step contributes to the importance of recurrent weights."""
+
+    samples: PositiveInt | None = 1000
+    """Training samples of each task."""
+
+
 class Supervised(AfterPhase):
     """How many dimensions the tasks need."""
 

@@ -1,4 +1,4 @@
-"""Analyses that the paper does not have, as findings: transfer between tasks, and plasticity."""
+"""Analyses that the paper does not have, as findings: transfer, plasticity, importance by step."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from perdure.analysis import choices
-from perdure.analysis.finding import Finding, Value, lines
+from perdure.analysis.finding import Finding, Value, beside, lines
 from perdure.analysis.opened import OpenedRun
 from perdure.analysis.plasticity import Plasticity, dormant_share, effective_rank
+from perdure.analysis.step_importance import step_importance
 from perdure.analysis.transfer import mean, transfer
 from perdure.errors import PerdureError
 
@@ -61,8 +62,26 @@ def plasticity_of(run: OpenedRun, options: choices.PlasticityOptions) -> list[Pl
     return result
 
 
+def importance_by_step(run: OpenedRun, options: choices.StepImportanceOptions) -> Finding:
+    """The contribution of each step to the mean Fisher of a task's recurrent weights, after its phase."""
+    series: dict[str, list[float]] = {}
+    sums = []
+    for task in range(len(run.record.tasks)):
+        phase = run.phase_of(task)
+        network, weights = run.running(phase, task)
+        found = step_importance(network, weights, run.data(phase)[task].train, task, options.samples)
+        series[f"task {task + 1}"] = found.steps
+        sums.append(f"{found.fisher:.3g} ({found.coherence:.2f})")
+    title = (
+        f"{run.title}: contribution of each step to the mean Fisher of recurrent weights; mean Fisher, and "
+        f"in brackets its ratio to the sum over steps: {', '.join(sums)}"
+    )
+    return beside(title, "step", series, "contribution")
+
+
 OF_RUN: dict[str, Callable[[OpenedRun, Any], Finding]] = {
     "transfer": transferred,
     "plasticity": plasticity,
+    "step-importance": importance_by_step,
 }
 """These analyses by name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from perdure.analysis.statistics import (
@@ -146,6 +146,21 @@ def _direction(contrast: Number) -> int:
 def _networks(count: int) -> str:
     """A number of networks."""
     return f"{count} network{'' if count == 1 else 's'}"
+
+
+@dataclass(frozen=True)
+class Asked(Claim):
+    """A question that the paper does not answer, such as one of its findings for another cell."""
+
+    def judged(self, cells: Sequence[TableCell]) -> Conclusion | None:
+        """The claim beside what our cells show; it is not said to be the paper's."""
+        found = super().judged(cells)
+        return None if found is None else replace(found, paper=f"Asked here: {self.paper}.")
+
+
+def asked(claim: Claim) -> Asked:
+    """The same claim, not said to be the paper's."""
+    return Asked(**{field.name: getattr(claim, field.name) for field in fields(claim)})
 
 
 def difference(

@@ -15,7 +15,8 @@ from perdure.analysis.dimensionality import dimension_per_step
 from perdure.analysis.importance import keeper_of, mean_importance, stored_importance
 from perdure.analysis.opened import OpenedRun
 from perdure.analysis.statistics import number
-from perdure.paper.conclusions import Claim
+from perdure.analysis.step_importance import step_importance
+from perdure.paper.conclusions import Asked, Claim
 from perdure.paper.findings import TableCell
 from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
 from perdure.paper.solved import RULE, counted, counting_cell
@@ -25,8 +26,12 @@ if TYPE_CHECKING:
 
 DIMENSION = "largest dimension of h_t"
 ACCURACY = "accuracy (%)"
+LARGEST_STEP = "largest contribution of a step"
+COHERENCE = "importance over the sum of steps"
 SAMPLES = 1000
-"""Test samples for a PCA."""
+"""Test samples for a PCA, and training samples for what each step contributes."""
+FISHER = "online-ewc"
+"""The method whose importance is a Fisher, which has contributions of steps."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +163,20 @@ def claims_of(form: Form, scale: str) -> list[Claim]:
             unit="dimensions",
             margin=3.0,
         ),
+        Asked(
+            f"a single step contributes more to the importance as patterns grow ({form.title})",
+            f"largest contribution of a step, i = p = {longest} over i = p = {shortest}",
+            ((1.0, long, LARGEST_STEP), (-1.0, short, LARGEST_STEP)),
+            "more",
+            factors=True,
+        ),
+        Asked(
+            f"it contributes as much however long the sequence is ({form.title})",
+            f"largest contribution of a step, i = {longest} over i = {shortest} (p = {shortest})",
+            ((1.0, padded, LARGEST_STEP), (-1.0, short, LARGEST_STEP)),
+            "same",
+            factors=True,
+        ),
     ]
 
 
@@ -165,8 +184,9 @@ def evaluate_form(form: Form, results: FinishedRuns, item: str) -> tuple[list[Ta
     """Cells and figure of one form, for the item of that name."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 3.7), layout="constrained")
-    first, second, third = figure.subplots(1, 3)
+    panels = 4 if form.method == FISHER else 3
+    figure = Figure(figsize=(4 * panels, 3.7), layout="constrained")
+    first, second, third, *fourth = figure.subplots(1, panels)
     scale = results.scale
     cells: list[TableCell] = []
     for axes, kind, settings in (
@@ -195,6 +215,12 @@ def evaluate_form(form: Form, results: FinishedRuns, item: str) -> tuple[list[Ta
                 counting_cell(results, setting, DIMENSION, peak, item),
                 _accuracy(results, setting, importance),
             ]
+        for axes in fourth:
+            of_steps = _contributions(axes, form.lengths[scale], runs, "-" if kind == "p = i" else ":")
+            for setting, columns in zip(settings, of_steps, strict=True):
+                cells += [
+                    counting_cell(results, setting, column, found, item) for column, found in columns.items()
+                ]
     third.set(xlabel="input length i", ylabel="mean importance")
     third.set_xticks(form.lengths[scale])
     third.set_title("Importance of recurrent weights", fontsize=10)
@@ -202,7 +228,8 @@ def evaluate_form(form: Form, results: FinishedRuns, item: str) -> tuple[list[Ta
     third.legend(fontsize=8)
     caption = (
         "Left and middle: components that explain 75 % of the variance, step 0 is the stop bit. "
-        f"Right: mean importance of W_hh and b_hh ({form.title}). Mean over seeds; bars and bands: SD."
+        f"{'Third' if fourth else 'Right'}: mean importance of W_hh and b_hh ({form.title}). "
+        f"{'Right: what each step contributes to it. ' if fourth else ''}Mean over seeds; bars and bands: SD."
     )
     known = list(dict.fromkeys(cells))  # the shortest input is in both lists
     return known, Drawn(form.name, f"Intuition: {form.title}", caption, figure)
@@ -246,6 +273,32 @@ def _dimensions(
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
     return peaks
+
+
+def _contributions(
+    axes: Axes, lengths: Sequence[int], runs: Sequence[Sequence[OpenedRun]], style: str
+) -> list[dict[str, tuple[float, ...]]]:
+    """A line for each length, with its stop bit at step 0; returns the columns of each length."""
+    columns = []
+    for place, (length, opened) in enumerate(zip(lengths, runs, strict=True)):
+        found = [step_importance(*run.running(0, 0), run.data(0)[0].train, samples=SAMPLES) for run in opened]
+        columns.append(
+            {
+                LARGEST_STEP: tuple(max(each.steps) for each in found),
+                COHERENCE: tuple(each.coherence for each in found),
+            }
+        )
+        if found:
+            mean = [number(values).mean for values in zip(*(each.steps for each in found), strict=True)]
+            steps = [step - length for step in range(len(mean))]
+            label = f"i = {length}" if style == "-" else None
+            axes.plot(steps, mean, style, color=f"C{place}", label=label)
+    axes.axvline(0, linestyle=":", color="black", linewidth=1)
+    axes.set(xlabel="step", ylabel="contribution", yscale="log")
+    axes.set_title("Importance by step (dotted: shortest pattern)", fontsize=10)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    return columns
 
 
 ITEM = _Intuition()

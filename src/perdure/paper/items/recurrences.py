@@ -8,13 +8,13 @@ does Online EWC still suffer from working memory?
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from perdure.analysis.statistics import Number
 from perdure.paper.comparison import Row, cells_of
-from perdure.paper.conclusions import Claim, difference, interaction
-from perdure.paper.findings import Conclusion, TableCell
+from perdure.paper.conclusions import Claim, asked, difference, interaction
+from perdure.paper.findings import TableCell
 from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
 from perdure.paper.items.intuition import Form, claims_of, evaluate_form
 from perdure.paper.solved import SOLVED
@@ -83,20 +83,6 @@ def _row(title: str, label: str, problem: str, scale: str) -> Row:
 
 def _label(title: str, label: str, problem: str) -> str:
     return f"{title}: {label}, {problem}"
-
-
-@dataclass(frozen=True)
-class Asked(Claim):
-    """A finding of the paper, asked of a cell that it does not have."""
-
-    def judged(self, cells: Sequence[TableCell]) -> Conclusion | None:
-        """The claim beside what our cells show; it is not said to be the paper's."""
-        found = super().judged(cells)
-        return None if found is None else replace(found, paper=f"Asked here: {self.paper}.")
-
-
-def _asked(claim: Claim) -> Asked:
-    return Asked(**{field.name: getattr(claim, field.name) for field in fields(claim)})
 
 
 def _about_memory(title: str) -> list[Claim]:
@@ -174,8 +160,7 @@ class _Recurrences(Item):
         """Those of Fig. 3 and Table 2, which the paper has for other cells, and how cells differ."""
         claims = [claim for form in _forms(scale) for claim in claims_of(form, scale)]
         return [
-            _asked(claim)
-            for claim in [*claims, *(c for title in _cells(scale) for c in _about_memory(title))]
+            asked(claim) for claim in [*claims, *(c for title in _cells(scale) for c in _about_memory(title))]
         ]
 
     def seeds(self, scale: str) -> int:
