@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.commands.arguments import (
+    ALMOST,
+    YES_NO,
     Arguments,
     check_count,
     check_names,
@@ -42,7 +44,11 @@ def lines(draw):
         groups.append([f"--{name}"] if value is None else [f"--{name}", value])
     for value in draw(st.lists(TEXTS, max_size=3)):
         groups.append(["--plugin", value])
-    for word in draw(st.lists(TEXTS.filter(lambda text: text.lower() not in ("true", "false")), max_size=3)):
+    unlike = (
+        *YES_NO,
+        *ALMOST,
+    )  # such a word after an option that is on or off would be its value, or refused
+    for word in draw(st.lists(TEXTS.filter(lambda text: text.lower() not in unlike), max_size=3)):
         groups.append([word])
     groups = draw(st.permutations(groups))
     meant.repeated = {"plugin": [g[1] for g in groups if g[0] == "--plugin"]}
