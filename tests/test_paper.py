@@ -300,6 +300,19 @@ def test_an_estimate_grows_with_the_iterations(monkeypatch):
         assert estimate(Plan([each], {})) == {each.hash: (2 + 2 * 3) * iterations + 3 * 7}
 
 
+def test_an_estimate_includes_the_tests_of_all_tasks_after_each(monkeypatch):
+    config = build("permuted-copy", "fine-tuning", scale="smoke", **TINY)
+    clock = Clock(0.0)
+    monkeypatch.setattr(perdure.paper.plan, "time", SimpleNamespace(process_time=clock.read))
+
+    def tested(learner, state, data, generators):
+        clock.now += 5.0
+        return [], []
+
+    monkeypatch.setattr(perdure.paper.plan, "scores_of_all_tasks", tested)
+    assert estimate(Plan([config], {})) == {config.hash: 3 * 5.0}
+
+
 def test_an_estimate_goes_by_finished_seeds(finished):
     work = plan({"one": table()}, "smoke", {"one": 5}, finished.runs)
     spent = [record.seconds for record in finished.records.values()]
