@@ -15,12 +15,13 @@ from perdure.files import write_json
 from perdure.paper import committed
 from perdure.paper.claims import THEMES, Theme
 from perdure.paper.committed import compact, kept_findings
-from perdure.paper.findings import WEAKER, Conclusion, Findings
+from perdure.paper.conclusions import Claim, asked
+from perdure.paper.findings import WEAKER, Conclusion, Findings, TableCell
 from perdure.paper.item import FinishedRuns, items
 from perdure.paper.lacking import ESTIMATES, Lacking, _lacking, estimate_missing, missing
 from perdure.paper.results import evaluate, keep
 from perdure.report.page import page
-from perdure.report.results_text import results_text
+from perdure.report.results_text import _overview, _section, results_text
 from perdure.report.tables import findings_table
 from perdure.search.state import all_searches
 from perdure.search.study import Budget
@@ -252,6 +253,40 @@ def test_findings_that_need_weights_are_kept_as_they_were(tmp_path):
     (found,) = kept_findings(results)
     assert found.name == "theory"
     assert [each.verdict for each in found.conclusions] == ["supported"] * 3
+
+
+def test_kept_numbers_are_judged_by_todays_rules(tmp_path):
+    """An old verdict, title and wrong sentence go; the numbers and how they were made stay."""
+    item = items()["theory"]
+    runs, results = tmp_path / "runs", tmp_path / "results"
+    found, drawn = evaluate("theory", item, FinishedRuns("laptop", 3, runs, {}))
+    wrong = [replace(each, verdict="contradicted", ours="Ours: old.") for each in found.conclusions]
+    keep(replace(found, title="Old", differs="As it was.", conclusions=wrong), drawn, runs)
+    committed.collect(runs, results)
+    (one,) = kept_findings(results)
+    assert (one.conclusions, one.cells, one.title) == (found.conclusions, found.cells, item.title)
+    assert one.differs == "As it was."
+
+
+def test_questions_of_our_own_are_listed_apart_and_count_for_nothing(tmp_path):
+    cell = TableCell("A", "final", number([1.0, 1.1, 0.9]), values=(1.0, 1.1, 0.9))
+    paper = Claim("it is more", "it", ((1.0, "A", "final"),), "more", margin=0.1)
+    both = [claim.judged([cell]) for claim in (paper, asked(paper))]
+    assert [each.of_the_paper for each in both] == [True, False]
+    one = Findings("x", "X", "", "", "laptop", "", "", cells=[cell], conclusions=both)
+    text = _section(one, tmp_path)
+    assert text.index("As the paper finds:") < text.index("Questions of our own:") < text.index("Asked here:")
+    assert text.count("The paper finds that it is more.") == text.count("Asked here: it is more.") == 1
+    assert "| 1 | 0 | 0 | 0 | none |" in _overview([one], [])
+
+
+def test_why_a_claim_differs_stands_below_it(runs, tmp_path):
+    results = tmp_path / "results"
+    committed.collect(runs, results)
+    (results / "notes").mkdir()
+    (results / "notes" / "claim-3.md").write_text("Because of the weather.\n")
+    after = results_text(results).partition("3. **HNET is the best")[2].partition("\n4. **")[0]
+    assert "Because of the weather." in after
 
 
 def test_damage_and_mistakes_get_a_sentence(tmp_path, capsys):

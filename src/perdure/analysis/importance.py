@@ -16,6 +16,8 @@ from perdure.errors import PerdureError
 from perdure.learning.learner import Learner, LearnerState
 from perdure.networks.layout import Weights
 
+RECURRENT = "_hh"
+"""How the names of recurrent weights and their biases end."""
 KEEPERS = ("online-ewc", "si")
 """Penalties that store importance values of weights."""
 
@@ -29,7 +31,7 @@ class Means(NamedTuple):
 
 def mean_importance(values: Mapping[str, Tensor]) -> Means:
     """Means over the recurrent tensors of values given per weight, such as a Fisher."""
-    recurrent = _mean(values, "_hh")
+    recurrent = _mean(values, RECURRENT)
     if recurrent is None:
         raise PerdureError("These values include no recurrent weights, such as recurrent.0.weight_hh.")
     return Means(recurrent, _mean(values, "_ho"))

@@ -8,11 +8,13 @@ same, the Fisher is T times their sum, and if they cancel, it is less.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from perdure.analysis.importance import RECURRENT
 from perdure.analysis.states import as_data
 from perdure.benchmarks.task import Sequences
 from perdure.errors import PerdureError
@@ -23,8 +25,6 @@ from perdure.networks.packing import Packing
 from perdure.networks.tape import Tape
 from perdure.networks.targets import score
 
-RECURRENT = "_hh"
-"""How the names of recurrent weights and their biases end."""
 SAMPLES_PER_PASS = 100
 """Sequences per forward and backward pass."""
 
@@ -41,7 +41,7 @@ class StepImportance:
     @property
     def coherence(self) -> float:
         """The Fisher over the sum of contributions: 1 for unrelated steps, at most their number."""
-        return self.fisher / sum(self.steps)
+        return self.fisher / sum(self.steps) if any(self.steps) else math.nan
 
 
 def step_importance(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from perdure.analysis.statistics import NOT_DECIDED
-from perdure.paper.findings import CONTRADICTED, SUPPORTED, WEAKER, Conclusion, Findings
+from perdure.paper.findings import CONTRADICTED, SUPPORTED, THE_PAPER, WEAKER, Conclusion, Findings
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def _among(
 
 
 def _said(conclusion: Conclusion) -> str:
-    return conclusion.paper.removeprefix("The paper finds that ")
+    return conclusion.paper.removeprefix(THE_PAPER)
 
 
 def _overall(counts: Counter[str]) -> str:

@@ -147,7 +147,7 @@ def kept_findings(results: Path) -> list[Findings]:
 
 
 def _judged_again(kept: Findings) -> Findings:
-    """Kept numbers with today's words, and judged by today's rules."""
+    """Kept numbers with today's words, and judged by today's rules; how they were made stays as it was."""
     item = items().get(kept.name)
     if item is None:
         return kept
@@ -156,7 +156,6 @@ def _judged_again(kept: Findings) -> Findings:
         title=item.title,
         source=item.source,
         about=item.about,
-        differs=kept.differs if kept.given else item.differs(kept.scale),
         conclusions=conclusions_of(item.findings_of_the_paper(kept.scale), kept.cells),
     )
 

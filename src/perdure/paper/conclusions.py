@@ -17,7 +17,7 @@ from perdure.analysis.statistics import (
     pairs_needed,
     sign,
 )
-from perdure.paper.findings import CONTRADICTED, SUPPORTED, WEAKER, Conclusion, TableCell
+from perdure.paper.findings import CONTRADICTED, SUPPORTED, THE_PAPER, WEAKER, Conclusion, TableCell
 
 Expectation = Literal["more", "less", "same"]
 """Whether a contrast is above zero, below zero, or closer to zero than the margin."""
@@ -63,7 +63,7 @@ class Claim:
         undecided = verdict == NOT_DECIDED
         alike = self.expects == "same"
         return Conclusion(
-            paper=f"The paper finds that {self.paper}.",
+            paper=f"{THE_PAPER}{self.paper}.",
             ours=f"Ours: {self.what}, {self._said(contrast, chosen)}{self._in_words(contrast, margin)}.",
             verdict=verdict,
             contrast=contrast,
@@ -96,7 +96,7 @@ class Claim:
     def _nothing(self, left_out: int) -> Conclusion:
         """What is said if no seed counts in all cells."""
         return Conclusion(
-            paper=f"The paper finds that {self.paper}.",
+            paper=f"{THE_PAPER}{self.paper}.",
             ours=f"Ours: {self.what}: no seed counts in all of them ({_networks(left_out)} left out).",
             verdict=NOT_DECIDED,
             contrast=Number(0.0, None, 0),

@@ -17,6 +17,9 @@ SUPPORTED, CONTRADICTED = "supported", "contradicted"
 WEAKER = "in the paper's direction, but within the margin"
 """Verdicts on findings of the paper, apart from not decided."""
 
+THE_PAPER = "The paper finds that "
+"""How a finding of the paper begins."""
+
 FOLDER = "findings"
 """Folder below the folder of runs, with one file per item."""
 
@@ -64,6 +67,11 @@ class Conclusion:
     """The quantity that decides; a logarithm to base 10 if it is a factor."""
     needed: int | None = None
     """Seeds needed for a decision, if mean and spread stay the same; None if unknown or more than 1000."""
+
+    @property
+    def of_the_paper(self) -> bool:
+        """Whether the paper finds it; otherwise it is a question of our own."""
+        return self.paper.startswith(THE_PAPER)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from perdure.paper.claims import THEMES
 from perdure.paper.committed import SCALES, kept_findings, note
 from perdure.paper.comparison import COLUMNS
 from perdure.paper.conclusions import FACTOR
-from perdure.paper.findings import CONTRADICTED, SUPPORTED, WEAKER, Findings, TableCell
+from perdure.paper.findings import CONTRADICTED, SUPPORTED, WEAKER, Conclusion, Findings, TableCell
 from perdure.paper.item import items
 from perdure.paper.lacking import Lacking, missing
 from perdure.paper.pairs import order_summary
@@ -108,7 +108,7 @@ def _overview(findings: Sequence[Findings], lacking: Sequence[Lacking]) -> str:
     ]
     for one in findings:
         cells = Counter(cell.verdict for cell in one.cells if cell.verdict)
-        found = Counter(each.verdict for each in one.conclusions)
+        found = Counter(each.verdict for each in one.conclusions if each.of_the_paper)
         shown = [cells[kind] if cells else NONE for kind in (AGREES, HIGHER, LOWER, NOT_DECIDED)]
         shown += [found[kind] if found else NONE for kind in VERDICTS]
         row = (one.name, one.scale, _seeds(one), *shown, runs.get((one.name, one.scale)) or "none")
@@ -211,9 +211,10 @@ def _section(one: Findings, results: Path) -> str:
     lines = [f"## {one.title}", f"{one.about} In the paper: {one.source}.", ""]
     lines += [f"`{one.command}` ({hours}{told})", ""]
     for verdict, title in VERDICTS.items():
-        said = [conclusion_text(each) for each in one.conclusions if each.verdict == verdict]
-        if said:
-            lines += [f"**{title}**", "", *(f"- {words}" for words in said), ""]
+        lines += _listed(
+            title, [each for each in one.conclusions if each.verdict == verdict and each.of_the_paper]
+        )
+    lines += _listed("Questions of our own:", [each for each in one.conclusions if not each.of_the_paper])
     if one.pairs and (said_of_order := order_summary(one.pairs)):
         lines += [said_of_order, ""]
     if tried := note(results, one.file) or note(results, one.name):
@@ -221,6 +222,13 @@ def _section(one: Findings, results: Path) -> str:
     lines += [*_table(one.cells), ""] if one.cells else []
     lines += [f"Differs from the paper: {one.differs}", ""] if one.differs else []
     return "\n".join(lines)
+
+
+def _listed(title: str, conclusions: Sequence[Conclusion]) -> list[str]:
+    """Conclusions below a title; nothing if there are none."""
+    if not conclusions:
+        return []
+    return [f"**{title}**", "", *(f"- {conclusion_text(each)}" for each in conclusions), ""]
 
 
 def _table(cells: Sequence[TableCell]) -> Iterator[str]:

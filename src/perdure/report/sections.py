@@ -251,7 +251,7 @@ def _conclusion(found: Conclusion) -> tuple[str, str, Verdict]:
 
 def _found(conclusions: Sequence[Conclusion]) -> str:
     """How many findings of the paper ours support, contradict or do not decide."""
-    counts = Counter(each.verdict for each in conclusions)
+    counts = Counter(each.verdict for each in conclusions if each.of_the_paper)
     kinds = (SUPPORTED, WEAKER, CONTRADICTED, NOT_DECIDED)
     return ", ".join(f"{counts[kind]} {kind}" for kind in kinds if counts[kind])
 

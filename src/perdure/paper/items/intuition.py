@@ -1,4 +1,4 @@
-"""The intuition figure: memory, not sequence length, fills the hidden state and makes weights important.
+"""The intuition figure: what working memory and sequence length do to hidden states and importance.
 
 For a single task, the dimensionality of h_t per step and the mean importance of recurrent weights, for
 patterns as long as the input (p = i) and for short ones in long inputs (p = 5): with the Fisher, with SI, and
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from perdure.analysis.dimensionality import dimension_per_step
 from perdure.analysis.importance import keeper_of, mean_importance, stored_importance
 from perdure.analysis.opened import OpenedRun
-from perdure.analysis.statistics import number
+from perdure.analysis.statistics import MARGIN, number
 from perdure.analysis.step_importance import step_importance
-from perdure.paper.conclusions import Asked, Claim
+from perdure.paper.conclusions import Asked, Claim, Expectation
 from perdure.paper.findings import TableCell
 from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
 from perdure.paper.solved import RULE, counted, counting_cell
@@ -125,20 +125,39 @@ def claims_of(form: Form, scale: str) -> list[Claim]:
     short, long, padded = (
         form.setting(i, p).label for i, p in ((shortest, shortest), (longest, longest), (longest, shortest))
     )
+    by_pattern = f"i = p = {longest}", f"i = p = {shortest}"
+    by_length = f"i = {longest}", f"i = {shortest} (p = {shortest})"
+
+    def factor(
+        kind: type[Claim], said: str, measure: str, grown: str, words: tuple[str, str], expects: Expectation
+    ) -> Claim:
+        """How many times as large a measure is for a longer pattern or sequence."""
+        what = f"{measure.partition(',')[0]}, {words[0]} over {words[1]}"
+        parts = ((1.0, grown, measure), (-1.0, short, measure))
+        return kind(f"{said} ({form.title})", what, parts, expects, factors=True)
+
+    def more(said: str, grown: str, words: tuple[str, str], expects: Expectation, margin: float) -> Claim:
+        """How many dimensions more the states fill."""
+        what = f"{DIMENSION}, {words[0]} minus {words[1]}"
+        parts = ((1.0, grown, DIMENSION), (-1.0, short, DIMENSION))
+        return Claim(f"{said} ({form.title})", what, parts, expects, unit="dimensions", margin=margin)
+
     return [
-        Claim(
-            f"recurrent weights become more important as patterns grow ({form.title})",
-            f"mean importance, i = p = {longest} over i = p = {shortest}",
-            ((1.0, long, column), (-1.0, short, column)),
+        factor(
+            Claim,
+            "recurrent weights become more important as patterns grow",
+            column,
+            long,
+            by_pattern,
             "more",
-            factors=True,
         ),
-        Claim(
-            f"the length of the sequence alone hardly changes their importance ({form.title})",
-            f"mean importance, i = {longest} over i = {shortest} (p = {shortest})",
-            ((1.0, padded, column), (-1.0, short, column)),
+        factor(
+            Claim,
+            "the length of the sequence alone hardly changes their importance",
+            column,
+            padded,
+            by_length,
             "same",
-            factors=True,
         ),
         Claim(
             f"the length of the pattern matters more than that of the sequence ({form.title})",
@@ -148,34 +167,23 @@ def claims_of(form: Form, scale: str) -> list[Claim]:
             "more",
             factors=True,
         ),
-        Claim(
-            f"longer patterns fill more dimensions of the hidden state ({form.title})",
-            f"largest dimension of h_t, i = p = {longest} minus i = p = {shortest}",
-            ((1.0, long, DIMENSION), (-1.0, short, DIMENSION)),
+        more("longer patterns fill more dimensions of the hidden state", long, by_pattern, "more", MARGIN),
+        more("longer sequences alone do not fill more dimensions", padded, by_length, "same", 3.0),
+        factor(
+            Asked,
+            "a single step contributes more to the importance as patterns grow",
+            LARGEST_STEP,
+            long,
+            by_pattern,
             "more",
-            unit="dimensions",
         ),
-        Claim(
-            f"longer sequences alone do not fill more dimensions ({form.title})",
-            f"largest dimension of h_t, i = {longest} minus i = {shortest} (p = {shortest})",
-            ((1.0, padded, DIMENSION), (-1.0, short, DIMENSION)),
+        factor(
+            Asked,
+            "it contributes as much however long the sequence is",
+            LARGEST_STEP,
+            padded,
+            by_length,
             "same",
-            unit="dimensions",
-            margin=3.0,
-        ),
-        Asked(
-            f"a single step contributes more to the importance as patterns grow ({form.title})",
-            f"largest contribution of a step, i = p = {longest} over i = p = {shortest}",
-            ((1.0, long, LARGEST_STEP), (-1.0, short, LARGEST_STEP)),
-            "more",
-            factors=True,
-        ),
-        Asked(
-            f"it contributes as much however long the sequence is ({form.title})",
-            f"largest contribution of a step, i = {longest} over i = {shortest} (p = {shortest})",
-            ((1.0, padded, LARGEST_STEP), (-1.0, short, LARGEST_STEP)),
-            "same",
-            factors=True,
         ),
     ]
 
@@ -268,11 +276,16 @@ def _dimensions(
         (line,) = axes.plot(places, mean, label=f"i = {length}")
         low, high = ([each.mean + sign * each.sd for each in columns] for sign in (-1, 1))
         axes.fill_between(places, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
+    _around_the_stop_bit(axes, "dimensions")
+    return peaks
+
+
+def _around_the_stop_bit(axes: Axes, upwards: str) -> None:
+    """Finish a panel over steps, counted from the stop bit."""
     axes.axvline(0, linestyle=":", color="black", linewidth=1)
-    axes.set(xlabel="step", ylabel="dimensions")
+    axes.set(xlabel="step", ylabel=upwards)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
-    return peaks
 
 
 def _contributions(
@@ -293,11 +306,9 @@ def _contributions(
             steps = [step - length for step in range(len(mean))]
             label = f"i = {length}" if style == "-" else None
             axes.plot(steps, mean, style, color=f"C{place}", label=label)
-    axes.axvline(0, linestyle=":", color="black", linewidth=1)
-    axes.set(xlabel="step", ylabel="contribution", yscale="log")
+    axes.set_yscale("log")
     axes.set_title("Importance by step (dotted: shortest pattern)", fontsize=10)
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+    _around_the_stop_bit(axes, "contribution")
     return columns
 
 

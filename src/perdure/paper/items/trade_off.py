@@ -10,7 +10,7 @@ import torch
 
 from perdure.analysis.statistics import number
 from perdure.analysis.trade_off import TwoTasks, best_ewc, ewc_path, hypernetwork_paths, two_tasks
-from perdure.paper.conclusions import Claim
+from perdure.paper.conclusions import Claim, Expectation
 from perdure.paper.findings import TableCell
 from perdure.paper.item import Drawn, FinishedRuns, WithoutRuns
 
@@ -43,23 +43,23 @@ class _TradeOff(WithoutRuns):
     def findings_of_the_paper(self, scale: str) -> Sequence[Claim]:
         """A trade-off for EWC, none for the hypernetwork."""
         del scale
-        return (
-            Claim(
+        said: tuple[tuple[str, str, str, Expectation], ...] = (
+            (
                 "weight importance leads to a trade-off between tasks",
                 "the loss of both tasks that EWC leaves at its best strength",
-                ((1.0, EWC, COLUMN),),
+                EWC,
                 "more",
-                unit="in loss",
-                margin=MARGIN,
             ),
-            Claim(
+            (
                 "a hypernetwork can have the solutions of both tasks",
                 "the loss of both tasks that it leaves",
-                ((1.0, HNET, COLUMN),),
+                HNET,
                 "same",
-                unit="in loss",
-                margin=MARGIN,
             ),
+        )
+        return tuple(
+            Claim(paper, what, ((1.0, row, COLUMN),), expects, unit="in loss", margin=MARGIN)
+            for paper, what, row, expects in said
         )
 
     def differs(self, scale: str, given: Mapping[str, Any] | None = None) -> str:
