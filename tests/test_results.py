@@ -63,7 +63,7 @@ def runs(tmp_path):
 def test_records_are_collected_without_what_no_item_needs(runs, tmp_path, capsys):
     results = tmp_path / "results"
     assert main(["results", "collect", str(runs), "--results", str(results)]) == 0
-    assert "11 records" in capsys.readouterr().out
+    assert "11 new records" in capsys.readouterr().out
     before, after = ({r.hash: r for r in all_records(folder)[0]} for folder in (runs, results))
     assert len(after) == 11
     for name, record in after.items():
@@ -71,6 +71,25 @@ def test_records_are_collected_without_what_no_item_needs(runs, tmp_path, capsys
         assert sum(len(curve) for curve in record.curves) <= committed.POINTS
         assert record.curves[0][-1]["iteration"] == 99.0
     assert max(path.stat().st_size for path in results.glob("*/record.json")) < 20_000
+
+
+def test_a_record_that_is_there_keeps_its_times_until_its_numbers_change(runs, tmp_path):
+    results = tmp_path / "results"
+    assert committed.collect(runs, results).records == 11
+    before = {record.hash: record for record in all_records(results)[0]}
+    first, second, *_ = sorted(before)
+    for path in runs.glob("*/record.json"):
+        record = json.loads(path.read_text())
+        busy = {"seconds": 2 * record["seconds"], "machine": record["machine"] | {"kernels": "others"}}
+        write_json(path, record | busy)
+    path = runs / second / "record.json"
+    record = json.loads(path.read_text())
+    write_json(path, record | {"untrained": [3.0] * len(record["tasks"])})
+    assert committed.collect(runs, results).records == 1
+    after = {record.hash: record for record in all_records(results)[0]}
+    assert after[first] == before[first]
+    assert after[second].untrained[0] == 3.0
+    assert after[second].seconds == 2 * before[second].seconds
 
 
 def test_tables_come_back_from_records_alone(runs, tmp_path):

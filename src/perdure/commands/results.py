@@ -62,7 +62,7 @@ def _collect(folders: list[Path], where: Path) -> int:
             raise PerdureError(f"'{folder}' is not a folder of runs.")
         records, findings, searches = collect(folder, where, lambda warning: warn([warning]))
         print(
-            f"{folder}: {records} records, {findings} findings and {searches} searches are now in '{where}'."
+            f"{folder}: {records} new records, {findings} findings and {searches} searches are now in '{where}'."
         )
     return 0
 

@@ -47,7 +47,8 @@ class Collected(NamedTuple):
 def collect(runs: Path, results: Path, tell: Callable[[str], None] = lambda text: None) -> Collected:
     """Copy finished records that items need, findings, and searches with a choice into the results.
 
-    What cannot be read is told and left out.
+    What cannot be read is told and left out. A record that is there already stays if the new one differs
+    only in how long it took and where: times of a quiet machine are not replaced by those of a busy one.
     """
     (records, findings, searches), warnings = _all_of(runs)
     for warning in warnings:
@@ -55,13 +56,15 @@ def collect(runs: Path, results: Path, tell: Callable[[str], None] = lambda text
     findings = [one for one in findings if one.scale in SCALES]
     searches = [each for each in searches if each.chosen and each.design.scale in SCALES]
     chosen = _needed(records, findings, searches)
-    for record in chosen:
-        write(results / record.hash / "record.json", line(compact(record).json))
+    kept = {record.hash: _timeless(record) for record in all_records(results)[0]}
+    new = [each for each in map(compact, chosen) if kept.get(each.hash) != _timeless(each)]
+    for record in new:
+        write(results / record.hash / "record.json", line(record.json))
     for one in findings:
         write(results / FOLDER / f"{one.file}.json", line(one.json))
     for search in searches:
         search.save(results)
-    return Collected(len(chosen), len(findings), len(searches))
+    return Collected(len(new), len(findings), len(searches))
 
 
 def prune(results: Path) -> list[str]:
@@ -118,6 +121,11 @@ def _without_seeds(config: Mapping[str, Any]) -> str:
     plain = {name: value for name, value in config.items() if name != "seed"}
     benchmark = {name: value for name, value in config["benchmark"].items() if name != "data_seed"}
     return json.dumps(plain | {"benchmark": benchmark}, sort_keys=True)
+
+
+def _timeless(record: Record) -> Record:
+    """What a record says of learning alone; its curves must have been thinned."""
+    return replace(record, seconds=0.0, timings=[], machine={}, versions={})
 
 
 def compact(record: Record) -> Record:
