@@ -11,10 +11,10 @@ from torch.nn import functional
 from perdure.config import Config, build
 from perdure.experiment import assemble, on_device
 from perdure.hooks import Step
-from perdure.learning.engine import begin_phase, outputs_of
+from perdure.learning.engine import begin_phase
 from perdure.learning.learner import Learner, grow, init
 from perdure.learning.phase import Phase
-from perdure.learning.splits import Splits
+from perdure.learning.splits import Splits, outputs_of
 from perdure.randomness import generator
 from performance.clock import Job, line, seconds
 

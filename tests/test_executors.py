@@ -214,7 +214,7 @@ def test_ctrl_c_saves_all_runs(tmp_path):
 SCRIPT = """
 import os, sys, perdure
 from perdure.executors import run_many
-from perdure.learning.engine import RunOptions, Progress
+from perdure.learning.engine import Progress, RunOptions
 
 def watch(number, news):
     if isinstance(news, Progress):

@@ -9,8 +9,10 @@ import torch
 
 from helpers import sequences, whole
 from perdure.errors import PerdureError
-from perdure.learning.engine import RunOptions, begin_phase, learn, outputs_of, unpack
+from perdure.learning.engine import RunOptions, begin_phase, learn
 from perdure.learning.learner import grow, init
+from perdure.learning.packing import unpack
+from perdure.learning.splits import outputs_of
 from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.network import Network
 from perdure.targets.tags import Tags

@@ -8,8 +8,9 @@ import torch
 from helpers import EVERY
 from perdure.cli import main
 from perdure.experiment import assemble, on_device, run
-from perdure.learning.engine import RunOptions, unpack
+from perdure.learning.engine import RunOptions
 from perdure.learning.memory import WHILE_LEARNING
+from perdure.learning.packing import unpack
 from perdure.networks.network import Network
 from perdure.storage.store import RunFolder
 from perdure.testing.methods import small

@@ -13,11 +13,12 @@ from perdure.config import build
 from perdure.errors import PerdureError
 from perdure.experiment import assemble, on_device
 from perdure.hooks import Step
-from perdure.learning.engine import RunOptions, begin_phase, learn, outputs_of, pack
+from perdure.learning.engine import RunOptions, begin_phase, learn
 from perdure.learning.learner import grow, init
 from perdure.learning.optimiser import OPTIMISERS, Optimiser, has_decay
+from perdure.learning.packing import pack
 from perdure.learning.sampling import Mixture, Shuffler
-from perdure.learning.splits import Splits
+from perdure.learning.splits import Splits, outputs_of
 from perdure.learning.training import Training
 from perdure.networks.batch import Data
 from perdure.networks.bodies.recurrent import Recurrent

@@ -11,8 +11,8 @@ import pytest
 
 from perdure.config import build
 from perdure.experiment import learner_of
-from perdure.learning.engine import sizes_of
 from perdure.learning.learner import grow, init
+from perdure.learning.sizes import sizes_of
 from perdure.paper.item import items
 from perdure.presets import preset_sources, scales_of
 from perdure.randomness import generator

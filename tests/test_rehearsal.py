@@ -13,9 +13,10 @@ from torch.nn import functional
 from helpers import TARGETS, random_weights, sequences, whole
 from perdure.config import build
 from perdure.errors import PerdureError
-from perdure.learning.engine import begin_phase, outputs_of
+from perdure.learning.engine import begin_phase
 from perdure.learning.learner import grow, init
 from perdure.learning.phase import context_of
+from perdure.learning.splits import outputs_of
 from perdure.methods import METHODS, compose, parts_of
 from perdure.networks import together
 from perdure.networks.batch import Data

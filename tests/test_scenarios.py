@@ -13,9 +13,10 @@ from perdure.cli import main
 from perdure.config import build
 from perdure.errors import PerdureError
 from perdure.experiment import assemble, generators_of, on_device, run
-from perdure.learning.engine import RunOptions, begin_phase, learn, scores_of_all_tasks
+from perdure.learning.engine import RunOptions, begin_phase, learn
 from perdure.learning.inference import infer
 from perdure.learning.learner import LearnerState, init
+from perdure.learning.scores import scores_of_all_tasks
 from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.fisher import fisher
 from perdure.networks.network import Network

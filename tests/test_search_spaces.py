@@ -13,8 +13,8 @@ import pytest
 
 from perdure.errors import PerdureError
 from perdure.experiment import generators_of, learner_of
-from perdure.learning.engine import sizes_of
 from perdure.learning.learner import grow, init
+from perdure.learning.sizes import sizes_of
 from perdure.registry import methods
 from perdure.search.halving import rungs
 from perdure.search.problem import Problem, TaskShape

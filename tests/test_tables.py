@@ -11,10 +11,10 @@ import torch
 from helpers import Memory, sequences
 from perdure.benchmarks.task import Sequences, Task, check_tasks
 from perdure.errors import PerdureError
-from perdure.learning.engine import RunOptions, begin_phase, learn, outputs_of
+from perdure.learning.engine import RunOptions, begin_phase, learn
 from perdure.learning.evaluate import evaluate
 from perdure.learning.learner import Learner, init
-from perdure.learning.splits import Splits
+from perdure.learning.splits import Splits, outputs_of
 from perdure.learning.training import Training
 from perdure.networks.batch import Data
 from perdure.networks.bodies.recurrent import Recurrent

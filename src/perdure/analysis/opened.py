@@ -15,10 +15,10 @@ from perdure.experiment import assemble, generators_of, on_device
 from perdure.files import Damaged
 from perdure.identity import stands_for
 from perdure.learning.embedding_tables import all_read_through
-from perdure.learning.engine import outputs_of, unpack
 from perdure.learning.learner import Learner, LearnerState
+from perdure.learning.packing import unpack
 from perdure.learning.resuming import check_state
-from perdure.learning.splits import Splits
+from perdure.learning.splits import Splits, outputs_of
 from perdure.networks.layout import Weights
 from perdure.networks.network import BODY, Network
 from perdure.randomness import generator

@@ -17,9 +17,9 @@ from perdure.analysis.opened import OpenedRun, config_of, state_of
 from perdure.errors import PerdureError
 from perdure.experiment import assemble, generators_of, on_device
 from perdure.learning.embedding_tables import read_through
-from perdure.learning.engine import outputs_of
 from perdure.learning.learner import REHEARSAL
 from perdure.learning.phase import context_of
+from perdure.learning.splits import outputs_of
 from perdure.rehearsal.rehearsal import sequences_of
 from perdure.storage.record import Record
 from perdure.storage.store import RunFolder

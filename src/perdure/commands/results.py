@@ -61,9 +61,8 @@ def _collect(folders: list[Path], where: Path) -> int:
         if not folder.is_dir():
             raise PerdureError(f"'{folder}' is not a folder of runs.")
         records, findings, searches = collect(folder, where, lambda warning: warn([warning]))
-        print(
-            f"{folder}: {records} new records, {findings} findings and {searches} searches are now in '{where}'."
-        )
+        brought = f"{records} new records, {findings} findings and {searches} searches"
+        print(f"{folder}: {brought} are now in '{where}'.")
     return 0
 
 

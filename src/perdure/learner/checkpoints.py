@@ -17,7 +17,7 @@ from perdure.config import Config
 from perdure.files import Damaged, check_regular, read_tensors, set_aside, write_tensors
 from perdure.learner.faults import writing, wrong, wrong_type
 from perdure.learner.knowledge import Knowledge, Lesson
-from perdure.learning.engine import pack
+from perdure.learning.packing import pack
 from perdure.learning.phase import Facts
 from perdure.networks.batch import Data
 from perdure.networks.layout import Vectors

@@ -30,7 +30,7 @@ from perdure.learner.looks import Look
 from perdure.learner.observing import Watching
 from perdure.learner.rows import Row
 from perdure.learner.settings import PARAMETERS
-from perdure.learning.engine import pack, unpack
+from perdure.learning.packing import pack, unpack
 from perdure.networks.batch import Data
 from perdure.networks.layout import Vectors
 

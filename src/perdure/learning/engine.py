@@ -13,21 +13,18 @@ from typing import Protocol
 
 from perdure.benchmarks.task import Watch, quiet
 from perdure.errors import Diverged, Interrupted
-from perdure.files import Damaged
-from perdure.hooks import Hook
-from perdure.learning.embedding_tables import read_through, tables
-from perdure.learning.evaluate import Score, evaluate
-from perdure.learning.inference import evaluate_inferred
+from perdure.learning.embedding_tables import tables
 from perdure.learning.learner import Learner, LearnerState, grow, init
 from perdure.learning.memory import kept
+from perdure.learning.packing import pack, prefixed, stripped, unpack
 from perdure.learning.phase import Facts, Phase
 from perdure.learning.resuming import check_facts, check_state, restore_phase, wrong_content_named
-from perdure.learning.size_names import GENERATED, GENERATING
-from perdure.learning.splits import Splits
+from perdure.learning.scores import scores_of_all_tasks, untrained_scores
+from perdure.learning.sizes import memory_of, sizes_of
+from perdure.learning.splits import Splits, outputs_of
 from perdure.learning.training import Training
 from perdure.networks.layout import Vectors, moved
-from perdure.networks.network import Network
-from perdure.weights.source import GeneratorFactory, TaskNetwork, WeightSource
+from perdure.weights.source import GeneratorFactory
 
 
 @dataclass
@@ -180,7 +177,7 @@ def _note(
     results.curves.append(phase.curve)
     results.iterations.append(phase.iteration)
     results.seconds.append(spent | {"test": time.perf_counter() - begun})
-    results.memory = _memory(learner, state)
+    results.memory = memory_of(learner, state)
     results.kept.append(kept(learner, state, data, generators))
     results.sizes = sizes_of(learner, state)
 
@@ -191,7 +188,7 @@ def _save(store: CheckpointStore, number: int, state: LearnerState, results: Res
     if keep:
         store.keep(number, tensors)
     facts = {"phase": None, "tasks": state.network.tasks, "results": vars(results)}
-    store.save(_prefixed(tensors, "state|"), facts)
+    store.save(prefixed(tensors, "state|"), facts)
 
 
 def _opened(
@@ -201,9 +198,9 @@ def _opened(
     tensors, facts = checkpoint
     check_facts(facts, Results, len(data), len(learner.phases(len(data))))
     outputs = outputs_of(data[: facts["tasks"]])
-    state = unpack(_strip(tensors, "state|"), learner, outputs)
+    state = unpack(stripped(tensors, "state|"), learner, outputs)
     check_state(state, learner, outputs, generators)
-    inside = None if facts["phase"] is None else (_strip(tensors, "phase|"), facts["phase"])
+    inside = None if facts["phase"] is None else (stripped(tensors, "phase|"), facts["phase"])
     return Results(**facts["results"]), state, inside
 
 
@@ -227,82 +224,6 @@ def begin_phase(
         state = replace(state, parameters=state.parameters | tables(new))
     formats = {task: data[task].train.without_samples() for task in range(state.network.tasks)}
     return Phase(learner, state, {task: data[task] for task in tasks}, formats, training, generators)
-
-
-def scores_of_all_tasks(
-    learner: Learner, state: LearnerState, data: Sequence[Splits], generators: GeneratorFactory
-) -> tuple[list[Score], list[Score]]:
-    """Test and validation scores of all tasks. One that has not arrived is looked at as it would start."""
-    everything = grow(learner, state, outputs_of(data[state.network.tasks :]), generators)
-    tested: list[Score] = []
-    validated: list[Score] = []
-    running: dict[int, TaskNetwork] = {}  # those that a sequence may belong to, generated at most once
-    for task, splits in enumerate(data):
-        network, weights = _seen(everything, state, task).weights(learner, task)
-        inferred = not splits.told and depends_on_task(learner, network)
-        if inferred and not running:
-            running = {known: state.weights(learner, known) for known in range(state.network.tasks)}
-        for split, scores in ((splits.test, tested), (splits.val, validated)):
-            given = read_through(split, task, state.parameters)
-            if inferred:
-                scores.append(evaluate_inferred(running, given, splits.outputs))
-            else:
-                scores.append(evaluate(network, weights, given, task))
-    return tested, validated
-
-
-def untrained_scores(
-    learner: Learner, state: LearnerState, data: Sequence[Splits], generators: GeneratorFactory
-) -> list[float]:
-    """Test accuracy of each task, named to the network, before anything is learnt."""
-    everything = grow(learner, state, outputs_of(data), generators)
-    everything = everything.to(str(data[0].train.x.device))
-    return [
-        evaluate(*everything.weights(learner, task), splits.test, task).accuracy
-        for task, splits in enumerate(data)
-    ]
-
-
-def _seen(everything: LearnerState, state: LearnerState, task: int) -> LearnerState:
-    """The state that answers for a task: in a growing head, only classes that have arrived are possible."""
-    return state if state.network.growing and task < state.network.tasks else everything
-
-
-def depends_on_task(learner: Learner, network: Network) -> bool:
-    """Whether the answers to a sequence depend on which task it is said to belong to."""
-    architecture = network.architecture
-    same = learner.source.shares_heads and architecture.heads != "multi" and not architecture.task_identity
-    return not same
-
-
-def outputs_of(data: Sequence[Splits]) -> list[int]:
-    """The numbers of outputs of tasks."""
-    return [splits.outputs for splits in data]
-
-
-def sizes_of(learner: Learner, state: LearnerState) -> dict[str, int]:
-    """Numbers of weights: of the network's psi, and of all that is trained.
-
-    For each part that is generated, such as the network or a decoder, also of the part and what generates it.
-    """
-    trained = sum(vector.numel() for vector in state.parameters.values())
-    sizes = {"network": state.network.layout.size, "trained": trained}
-    owners: list[WeightSource | Hook] = [learner.source, *learner.hooks.values()]
-    for piece in owners:
-        made = piece.generated(state.network)
-        if made is not None:
-            sizes[f"{GENERATED} {made.what}"] = made.generated
-            sizes[f"{GENERATING} {made.what}"] = made.generating
-    return sizes
-
-
-def _memory(learner: Learner, state: LearnerState) -> dict[str, int]:
-    """Bytes of each memory, and of one stored sample if samples are stored."""
-    sizes = {name: sum(v.nbytes for v in memory.values()) for name, memory in state.memories.items()}
-    for name, hook in learner.hooks.items():
-        if samples := hook.stored(state.memories[name]):
-            sizes["a stored sample"] = round(sizes[name] / samples)
-    return sizes
 
 
 SHOW_EVERY = 0.2
@@ -363,7 +284,7 @@ class PhaseLoop:
         tensors, facts = self.phase.state()
         before = self.phase.before
         self.store.save(
-            _prefixed(tensors, "phase|") | _prefixed(pack(before), "state|"),
+            prefixed(tensors, "phase|") | prefixed(pack(before), "state|"),
             {
                 "phase": facts | {"seconds": seconds},
                 "tasks": before.network.tasks,
@@ -385,36 +306,3 @@ class PhaseLoop:
             seconds=seconds,
             score=next(iter(phase.data.values())).train.target.score_name,
         )
-
-
-def pack(state: LearnerState) -> Vectors:
-    """A state as one mapping of tensors: parameters/..., buffers/..., memory/HOOK/..."""
-    tensors = _prefixed(state.parameters, "parameters/") | _prefixed(state.buffers, "buffers/")
-    for name, memory in state.memories.items():
-        tensors |= _prefixed(memory, f"memory/{name}/")
-    return tensors
-
-
-def unpack(tensors: Vectors, learner: Learner, outputs: Sequence[int]) -> LearnerState:
-    """The inverse of `pack`, given the numbers of outputs of the tasks that had arrived.
-
-    Raises Damaged for tensors that belong to none of its parts.
-    """
-    prefixes = ("parameters/", "buffers/", *(f"memory/{name}/" for name in learner.hooks))
-    for name in tensors:
-        if not name.startswith(prefixes):
-            raise Damaged(f"'{name}' is not a tensor of this run")
-    return LearnerState(
-        network=init(learner).network.grown(outputs),
-        parameters=_strip(tensors, "parameters/"),
-        buffers=_strip(tensors, "buffers/"),
-        memories={name: _strip(tensors, f"memory/{name}/") for name in learner.hooks},
-    )
-
-
-def _prefixed(vectors: Vectors, prefix: str) -> Vectors:
-    return {prefix + name: vector for name, vector in vectors.items()}
-
-
-def _strip(vectors: Vectors, prefix: str) -> Vectors:
-    return {n.removeprefix(prefix): v for n, v in vectors.items() if n.startswith(prefix)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from perdure.networks.batch import Data
@@ -19,3 +20,8 @@ class Splits:
     test: Data
     told: bool = field(default=True, kw_only=True)
     """Whether it is known at test time which task a sequence belongs to."""
+
+
+def outputs_of(data: Sequence[Splits]) -> list[int]:
+    """The numbers of outputs of tasks."""
+    return [splits.outputs for splits in data]

@@ -11,9 +11,10 @@ from typing import Any
 
 from perdure.config import Config
 from perdure.experiment import assemble, generators_of, on_device, threads
-from perdure.learning.engine import begin_phase, scores_of_all_tasks
+from perdure.learning.engine import begin_phase
 from perdure.learning.learner import init
 from perdure.learning.phase import Phase
+from perdure.learning.scores import scores_of_all_tasks
 from perdure.paper.item import Item
 from perdure.storage.record import Record
 from perdure.storage.store import RunFolder
