@@ -268,6 +268,32 @@ def test_classes_can_be_shared_by_all_tasks():
     assert second.test.y.tolist() == [0]
 
 
+def test_an_unknown_class_is_named_at_its_place_in_y():
+    """Labels stand in y, at the sequence or step that the message names, whatever the layout of x."""
+    x = np.zeros((6, 4, 2))
+    labels, tags = np.arange(6) % 2, np.arange(24).reshape(6, 4) % 2
+    train, late = (x, labels), labels.copy()
+    late[4] = 7
+    with pytest.raises(PerdureError, match=r"'task a, test', y\[4\]: the label '7' does not occur"):
+        tasks_from({"a": {"train": train, "test": (x, late)}})
+    ragged = [np.zeros((length, 2)) for length in (4, 1, 3, 2, 5, 2)]
+    with pytest.raises(PerdureError, match=r"'task a, test', y\[4\]: the label '7' does not occur"):
+        tasks_from({"a": {"train": train, "test": (ragged, late)}})
+    wrong = tags.copy()
+    wrong[3, 2] = 7
+    with pytest.raises(PerdureError, match=r"'task a, test', y\[3, 2\]: the label '7' does not occur"):
+        tasks_from({"a": {"train": (x, tags), "test": (x, wrong)}})
+
+
+def test_an_unknown_class_is_named_at_its_place_in_a_file(tmp_path):
+    """Splits given by an array: the message counts in the file, not among the sequences of the split."""
+    split = np.array(["train"] * 4 + ["test", "train", "test", "val", "val"])
+    y = np.array([0, 1, 0, 1, 0, 1, 9, 0, 1])
+    np.savez(tmp_path / "a.npz", x=np.zeros((9, 3, 2)), y=y, split=split)
+    with pytest.raises(PerdureError, match=r"a.npz', y\[6\]: the label '9' does not occur"):
+        build("arrays", "si", benchmark__folder=tmp_path).benchmark.build()
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4),

@@ -32,6 +32,11 @@ def _listed(value: object) -> object:
     return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
 
 
+def _written(value: object) -> object:
+    """Accept a Path for its text."""
+    return str(value) if isinstance(value, Path) else value
+
+
 Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 """Names of tasks; written a,b,c on the command line."""
 Share = Annotated[float, Field(gt=0, lt=0.5)]
@@ -59,7 +64,7 @@ class Arrays(Benchmark):
     later: ClassVar[tuple[str, ...]] = ("scenario",)
     origin: ClassVar[str] = "your own: --benchmark.folder DIR (docs/own-data.md, perdure data check DIR)"
 
-    folder: str = ""
+    folder: Annotated[str, BeforeValidator(_written)] = ""
     """The folder; docs/own-data.md describes what it may contain."""
     tasks: Names = ()
     """The tasks to learn, in this order; by default those in tasks.txt, or all, sorted by name."""

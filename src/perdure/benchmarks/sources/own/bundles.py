@@ -115,11 +115,16 @@ def _part(given: _Named, shared: _Shared, split: str | None) -> OwnSequences:
     rows = x if inside is None else x[inside]
     target, targets, doubt = _targets(given, y, lengths, inside)
 
-    def place(row: int) -> str:
+    def place(row: int, name: str = "x") -> str:
         if inside is None:
-            return f"{given.name('x')}[{row}]"
+            return f"{given.name(name)}[{row}]"
         sequence, step = np.argwhere(inside)[row]
-        return f"{given.name('x')}[{sequence}, {step}]"
+        return f"{given.name(name)}[{sequence}, {step}]"
+
+    def labelled(row: int) -> str:
+        if target.everywhere:
+            return place(row, "y")
+        return f"{given.name('y')}[{np.searchsorted(lengths.cumsum(), row, side='right')}]"
 
     if shared.table is None:
         rows = compact(rows)
@@ -136,6 +141,7 @@ def _part(given: _Named, shared: _Shared, split: str | None) -> OwnSequences:
         table=shared.table,
         classes=shared.classes,
         doubt=doubt,
+        labelled=labelled,
     )
 
 

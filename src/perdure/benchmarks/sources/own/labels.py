@@ -70,9 +70,8 @@ def outputs_of(part: OwnSequences, classes: ClassNames) -> Array:
     strange = [place for place, text in enumerate(texts) if text not in number]
     if strange:
         first = int(np.flatnonzero(np.isin(inverse, strange))[0])
-        tags = part.target is not None and part.target.everywhere
-        row = first if tags else int(part.starts[first])
-        raise PerdureError(f"'{part.where}', {part.place(row)}: {_strange(texts[inverse[first]], classes)}")
+        place = part.place_of_target(first)
+        raise PerdureError(f"'{part.where}', {place}: {_strange(texts[inverse[first]], classes)}")
     codes = np.array([number[text] for text in texts], dtype=np.int64)
     return codes[inverse.reshape(part.targets.shape)]
 

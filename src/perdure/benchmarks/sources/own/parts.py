@@ -88,6 +88,8 @@ class OwnSequences:
     """All classes in the order of the outputs, if the file lists them."""
     doubt: str = ""
     """Why the targets may be ambiguous, and what to do if the user does not specify them."""
+    labelled: Callable[[int], str] | None = None
+    """The name of a flat row's target in error messages; None: that of the row, which it stands in."""
 
     def __len__(self) -> int:
         """The number of sequences."""
@@ -104,9 +106,16 @@ class OwnSequences:
         """The number of input features."""
         return int((self.rows if self.table is None else self.table).shape[1])
 
+    def place_of_target(self, index: int) -> str:
+        """The name of one of the targets in error messages."""
+        per_step = self.target is None or self.target.everywhere
+        row = index if per_step else int(self.starts[index])
+        return (self.labelled or self.place)(row)
+
     def take(self, index: Array, split: str | None) -> OwnSequences:
         """Some of the sequences, as part of a split."""
         flat = flat_rows(self.starts[index], self.lengths[index])
+        labelled = self.labelled
         per_step = self.target is None or self.target.everywhere
         return replace(
             self,
@@ -115,6 +124,7 @@ class OwnSequences:
             lengths=self.lengths[index],
             targets=self.targets[flat if per_step else index],
             place=lambda row: self.place(int(flat[row])),
+            labelled=None if labelled is None else lambda row: labelled(int(flat[row])),
         )
 
 

@@ -46,7 +46,7 @@ def _read(part: OwnSequences) -> Array:
     numbers = [number_of(text) for text in part.targets.tolist()]
     for sequence, number in enumerate(numbers):
         if number is None:
-            text, place = part.targets[sequence], part.place(int(part.starts[sequence]))
+            text, place = part.targets[sequence], part.place_of_target(sequence)
             said = f"the label '{text}' is not a finite number" if text else "the sequence has no value"
             raise PerdureError(f"'{part.where}', {place}: {said}; give it one, or leave the sequence out.")
     return np.array(numbers, dtype=np.float64)
