@@ -94,6 +94,20 @@ def test_items_say_how_settings_were_chosen(source, said, monkeypatch):
     assert "Settings:" not in items()["table-1"].differs("paper")
 
 
+def test_items_say_which_settings_differ_from_those_of_a_search():
+    """An option that the search was told too is no difference; one that it was not told is."""
+
+    def said(**options):
+        setting = planning.Setting("SI", "permuted-copy", "si", options)
+        return planning._tuned([setting], "laptop")
+
+    total, short = {"penalties.si.task_loss_only": False}, {"training.iterations": 7}
+    searched = "Settings: 1 from a search on seeds that are not reported"
+    assert said() == said(**total) == f"{searched}."
+    assert said(**short) == said(**total, **short) == f"{searched}, but for values that the item sets."
+    assert said(**{"penalties.si.task_loss_only": True}) == said(**short)  # given, though it is the default
+
+
 @pytest.mark.parametrize("method", ["from-scratch", "online-ewc", "hnet", "coresets"])
 def test_what_growth_counts_is_what_a_run_keeps(method, tmp_path):
     config = build("permuted-copy", method, scale="smoke", **TINY)

@@ -26,7 +26,7 @@ from perdure.errors import unknown
 from perdure.options import option_text
 from perdure.paper.conclusions import Claim
 from perdure.paper.findings import Pair, TableCell
-from perdure.presets import preset_sources
+from perdure.presets import preset_sources, sourced_options
 from perdure.registry import OUTSIDE
 from perdure.storage.record import Record
 from perdure.storage.store import RunFolder
@@ -264,7 +264,9 @@ def _origin(setting: Setting, scale: str) -> str:
     }
     found = [said for word, said in kinds.items() if word in source]
     origin = found[0] if found else "from trials by hand on seed 0, which is among those reported"
-    changed = "search" in origin and any(not name.startswith("benchmark.") for name in setting.options)
+    chosen_for = sourced_options(setting.benchmark, setting.method, scale, setting.options)
+    others = [name for name in setting.options if not name.startswith("benchmark.")]
+    changed = "search" in origin and not chosen_for.issuperset(others)
     return f"{origin}, but for values that the item sets" if changed else origin
 
 

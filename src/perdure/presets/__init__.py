@@ -102,14 +102,35 @@ def preset_sources(
     return [*inherited, *(source for source in found if source)]
 
 
+def sourced_options(
+    benchmark: str, method: str, scale: str, given: Mapping[str, Any] | None = None
+) -> set[str]:
+    """Those of the given options that a preset has been chosen for: a variant with a source names them."""
+    tables = read_presets(benchmark)
+    parent = tables.get("inherits")
+    found = sourced_options(parent, method, scale, given) if parent else set()
+    for name in dict.fromkeys(["all", *parts_of(method, methods()), method]):
+        for variant in _sourced_variants(tables.get(name, {}).get(scale, {}), given or {}):
+            found |= set(variant["when"])
+    return found
+
+
 def _source(table: Mapping[str, Any], given: Mapping[str, Any]) -> str | None:
     """The source of a table, or of its last variant that has one and applies."""
+    variants = _sourced_variants(table, given)
+    source: str | None = (variants[-1] if variants else table).get("source")
+    return source
+
+
+def _sourced_variants(table: Mapping[str, Any], given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The variants of a table that have a source and apply to the given options."""
     typed = {name: option_text(value) for name, value in given.items()}  # some are typed already
-    said = [table.get("source")]
-    for each in table.get("variant", []):
-        if all(typed.get(name) == option_text(value) for name, value in each["when"].items()):
-            said.append(each.get("source"))
-    return next((source for source in reversed(said) if source), None)
+    return [
+        each
+        for each in table.get("variant", [])
+        if each.get("source")
+        and all(typed.get(name) == option_text(value) for name, value in each["when"].items())
+    ]
 
 
 @cache
