@@ -120,6 +120,21 @@ def test_items_beyond_the_paper_run_at_smoke_scale(name, tmp_path):
     assert all(cell.ours is not None for cell in cells)
 
 
+def test_who_loses_the_ability_to_learn_is_asked_of_first_and_last_tasks():
+    """Fine-tuning falls by 25 points, Online EWC by 2: it loses 23 less, and both fall."""
+    cells = []
+    for label, fall in (("Fine-tuning", 25.0), ("Online EWC", 2.0)):
+        for part, value in (("first tenth", 80.0), ("last tenth", 80.0 - fall)):
+            values = tuple(value + 0.01 * seed * (part == "last tenth") for seed in range(4))
+            column = f"newest task (%), {part}"
+            cells.append(TableCell(f"{label}, 200 tasks", column, number(values), values=values))
+    claims = find_item("plasticity").findings_of_the_paper("laptop")
+    judged = [found for each in claims if (found := each.judged(cells)) is not None]
+    assert [round(each.contrast.mean) for each in judged] == [25, 2, 23]
+    assert {each.verdict for each in judged} == {SUPPORTED}
+    assert all(each.paper.startswith("Asked here: ") for each in judged)
+
+
 def cells_of_lru(accuracies, folder):
     """Importance at two lengths, ten times as large at the longer, with the given accuracies there."""
     record = run(small("fine-tuning"), folder).record

@@ -47,8 +47,8 @@ class Collected(NamedTuple):
 def collect(runs: Path, results: Path, tell: Callable[[str], None] = lambda text: None) -> Collected:
     """Copy finished records that items need, findings, and searches with a choice into the results.
 
-    What cannot be read is told and left out. A record that is there already stays if the new one differs
-    only in how long it took and where: times of a quiet machine are not replaced by those of a busy one.
+    What cannot be read is told and left out. A record that is there already stays if the new one says
+    nothing else about learning: times of a quiet machine are not replaced by those of a busy one.
     """
     (records, findings, searches), warnings = _all_of(runs)
     for warning in warnings:
@@ -56,10 +56,10 @@ def collect(runs: Path, results: Path, tell: Callable[[str], None] = lambda text
     findings = [one for one in findings if one.scale in SCALES]
     searches = [each for each in searches if each.chosen and each.design.scale in SCALES]
     chosen = _needed(records, findings, searches)
-    kept = {record.hash: _timeless(record) for record in all_records(results)[0]}
-    new = [each for each in map(compact, chosen) if kept.get(each.hash) != _timeless(each)]
+    kept = {record.hash: _learnt(record) for record in all_records(results)[0]}
+    new = [record for record in chosen if kept.get(record.hash) != _learnt(record)]
     for record in new:
-        write(results / record.hash / "record.json", line(record.json))
+        write(results / record.hash / "record.json", line(compact(record).json))
     for one in findings:
         write(results / FOLDER / f"{one.file}.json", line(one.json))
     for search in searches:
@@ -123,9 +123,9 @@ def _without_seeds(config: Mapping[str, Any]) -> str:
     return json.dumps(plain | {"benchmark": benchmark}, sort_keys=True)
 
 
-def _timeless(record: Record) -> Record:
-    """What a record says of learning alone; its curves must have been thinned."""
-    return replace(record, seconds=0.0, timings=[], machine={}, versions={})
+def _learnt(record: Record) -> Record:
+    """A record without how long it took and where, its curves, and how its settings were found."""
+    return replace(record, seconds=0.0, timings=[], machine={}, versions={}, curves=[], searches={})
 
 
 def compact(record: Record) -> Record:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from perdure.analysis import choices
@@ -11,7 +11,7 @@ from perdure.analysis.newer import plasticity_of
 from perdure.analysis.opened import OpenedRun
 from perdure.analysis.plasticity import Plasticity
 from perdure.analysis.statistics import number
-from perdure.paper.conclusions import Claim
+from perdure.paper.conclusions import Asked, Claim, Part
 from perdure.paper.findings import TableCell
 from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
 
@@ -34,8 +34,10 @@ SMALL: Mapping[str, Any] = {
     "training.patience": None,
 }
 """A small network and little training, the same for all methods: what is compared is tasks, not methods."""
+NEWEST = "newest task (%)"
+FIRST, LAST = "first tenth", "last tenth"
 MEASURES = {
-    "accuracy": "newest task (%)",
+    "accuracy": NEWEST,
     "dormant": "dormant units (%)",
     "rank": "effective rank of states",
 }
@@ -63,9 +65,8 @@ class _Plasticity(Item):
         return [setting(label, tasks, scale) for tasks in LENGTHS[scale] for label in METHODS]
 
     def findings_of_the_paper(self, scale: str) -> Sequence[Claim]:
-        """None: the paper has no such streams."""
-        del scale
-        return ()
+        """Questions of our own: who learns the last tasks worse than the first, and who less than others."""
+        return [claim for tasks in LENGTHS[scale] for claim in _questions(tasks, scale)]
 
     def evaluate(self, results: FinishedRuns) -> tuple[list[TableCell], list[Drawn]]:
         """Measures of the first and the last tenth of the tasks, and a figure for each number of tasks."""
@@ -84,17 +85,46 @@ class _Plasticity(Item):
         return cells, drawn
 
 
+def _questions(tasks: int, scale: str) -> list[Claim]:
+    """Whether the last tenth of the tasks is learnt worse than the first, and by whom less."""
+
+    def fall(label: str, sign: float = 1.0) -> tuple[Part, ...]:
+        row = setting(label, tasks, scale).label
+        return (sign, row, f"{NEWEST}, {FIRST}"), (-sign, row, f"{NEWEST}, {LAST}")
+
+    usual, *others = METHODS
+    of = f"{FIRST} minus {LAST} of {tasks} tasks"
+    found: list[Claim] = [
+        Asked(
+            f"{label} learns the last of {tasks} tasks worse than the first",
+            f"{label}, {of}",
+            fall(label),
+            "more",
+        )
+        for label in METHODS
+    ]
+    found += [
+        Asked(
+            f"{label} loses less of its ability to learn than {usual} over {tasks} tasks",
+            f"fall of {usual} minus that of {label}, {of}",
+            (*fall(usual), *fall(label, -1.0)),
+            "more",
+        )
+        for label in others
+    ]
+    return found
+
+
 def _cells(one: Setting, courses: list[list[Plasticity]], results: FinishedRuns) -> list[TableCell]:
     """Each measure as a mean over the first tenth of the tasks, and over the last."""
     tenth = max(1, len(courses[0]) // 10)
     hashes, command = tuple(record.hash for record in results.of(one)), results.command("plasticity")
     found = []
-    for part, chosen in (("first tenth", slice(0, tenth)), ("last tenth", slice(-tenth, None))):
+    for part, chosen in ((FIRST, slice(0, tenth)), (LAST, slice(-tenth, None))):
         for field, title in MEASURES.items():
             means = [sum(getattr(each, field) for each in course[chosen]) / tenth for course in courses]
-            found.append(
-                TableCell(one.label, f"{title}, {part}", number(means), command=command, hashes=hashes)
-            )
+            cell = TableCell(one.label, f"{title}, {part}", number(means), values=tuple(means))
+            found.append(replace(cell, command=command, hashes=hashes))
     return found
 
 
