@@ -198,11 +198,17 @@ def test_the_question_about_memory_is_answered_from_cells():
     assert other.contrast.mean == pytest.approx(10, abs=0.1)
 
 
-def test_recurrences_are_trained_alike_at_laptop_scale():
+def test_recurrences_have_settings_that_their_cells_can_learn():
+    """Gates that see the input alone need a second layer; Elman shares the runs of Tables 1 and 2."""
     settings = find_item("recurrences").settings("laptop")
-    trained = {
-        setting.config("laptop", 0).training.iterations for setting in settings if ": " in setting.label
+    for setting in settings:
+        cell, hidden = (getattr(setting.config("laptop", 0).network, name) for name in ("cell", "hidden"))
+        assert len(hidden) == (2 if cell.name in ("min-gru", "selective-diagonal") else 1), setting.label
+    shared = {
+        config.hash for name in ("table-1", "table-2") for config in find_item(name).configs("laptop", 3)
     }
-    assert trained == {2000}
+    elman = [each for each in settings if each.label.startswith("Elman: ")]
+    assert len(elman) == 5
+    assert {config.hash for each in elman for config in each.configs("laptop", 3)} <= shared
     assert not [setting for setting in settings if setting.method == "hnet"]
     assert [setting for setting in find_item("recurrences").settings("paper") if setting.method == "hnet"]
