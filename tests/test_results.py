@@ -15,11 +15,12 @@ from perdure.files import write_json
 from perdure.paper import committed
 from perdure.paper.claims import THEMES, Theme
 from perdure.paper.committed import compact, kept_findings
-from perdure.paper.conclusions import Claim, asked
+from perdure.paper.conclusions import Claim, asked, conclusions_of, difference
 from perdure.paper.findings import WEAKER, Conclusion, Findings, TableCell
 from perdure.paper.item import FinishedRuns, items
 from perdure.paper.lacking import ESTIMATES, Lacking, _lacking, estimate_missing, missing
 from perdure.paper.results import evaluate, keep
+from perdure.report.item_page import _answers, item_pages
 from perdure.report.page import page
 from perdure.report.results_text import _overview, _section, results_text
 from perdure.report.tables import findings_table
@@ -30,6 +31,7 @@ from report_samples import record as sample
 from search_samples import SPACE, Pretend, study
 
 ROOT = Path(__file__).parent.parent
+CONTRASTED = {"high": (90.0, 90.1, 89.9), "low": (80.0, 80.0, 80.0), "odd": (60.0, 99.0, 85.0)}
 NUMBERS = {"HNET": 99.9, "Online EWC": 98.7, "SI": 94.0, "Fine-tuning": 66.0}
 
 
@@ -157,6 +159,24 @@ def test_hours_of_what_was_never_run_are_estimated_once(runs, tmp_path, monkeypa
     assert laptop.hours == pytest.approx(seconds / 3600)
     (results / ESTIMATES).unlink()
     assert next(each for each in missing(results) if each.scale == "laptop").hours is None
+
+
+def test_a_page_of_its_own_answers_what_was_asked():
+    """Answers first, then what is open; a verdict is a yes or no, with the contrast that it rests on."""
+    cells = [TableCell(row, "final", number(values), values=values) for row, values in CONTRASTED.items()]
+    asked_here = [
+        asked(difference("the high ones are higher", "high", "low")),
+        asked(difference("the low ones are higher", "low", "high")),
+        asked(difference("the odd ones are higher", "odd", "low")),
+    ]
+    lines = _answers(conclusions_of(asked_here, cells))
+    assert lines[0] == "**What was found**"
+    assert lines[2].startswith(
+        "- The high ones are higher. Yes. Ours: high minus low (final accuracy), +10.00"
+    )
+    assert lines[3].startswith("- The low ones are higher. No. Ours: ")
+    assert lines[5] == "**What was not decided**"
+    assert lines[7].startswith("- The odd ones are higher. Not decided (")
 
 
 def test_runs_of_tuning_seeds_are_not_collected(tmp_path):
@@ -386,6 +406,8 @@ def test_curves_are_thinned_to_their_end():
 @pytest.mark.skipif(not (ROOT / "results").is_dir(), reason="no results are committed yet")
 def test_the_committed_page_is_current():
     assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == results_text(ROOT / "results")
+    for name, content in item_pages(ROOT / "results").items():
+        assert (ROOT / "docs" / name).read_text(encoding="utf-8") == content, name
 
 
 def test_runs_that_two_rows_share_are_counted_once():

@@ -12,7 +12,7 @@ HELP = """\
 perdure results collect RUNS ...: copy finished records, findings and searches that results need
 perdure results prune: remove records that no table, figure or search needs any more
 perdure results estimate: time a few iterations of every setting that was never run, for what is missing
-perdure results write: make the tables again, and from them docs/results.md and docs/report.html
+perdure results write: make the tables again, and from them docs/results.md, docs/report.html and others
 
   --results DIR        the folder of committed results (default: results)
   --docs DIR           the folder of the pages (default: docs)
@@ -88,10 +88,15 @@ def _write(where: Path, docs: Path) -> int:
     from perdure.commands.reporting import make_report
     from perdure.files import write
     from perdure.paper.committed import keep_findings, kept_findings
+    from perdure.report.item_page import item_pages
     from perdure.report.results_text import results_text
 
     keep_findings(kept_findings(where), where)
     write(docs / PAGE, results_text(where).encode())
     print(f"Page: {docs / PAGE}")
+    for name, content in item_pages(where).items():
+        write(docs / name, content.encode())
+        if name.endswith(".md"):
+            print(f"Page: {docs / name}")
     print(f"Report: {make_report(where, docs / REPORT, TITLE)}")
     return 0

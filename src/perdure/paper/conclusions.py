@@ -17,7 +17,7 @@ from perdure.analysis.statistics import (
     pairs_needed,
     sign,
 )
-from perdure.paper.findings import CONTRADICTED, SUPPORTED, THE_PAPER, WEAKER, Conclusion, TableCell
+from perdure.paper.findings import ASKED, CONTRADICTED, SUPPORTED, THE_PAPER, WEAKER, Conclusion, TableCell
 
 Expectation = Literal["more", "less", "same"]
 """Whether a contrast is above zero, below zero, or closer to zero than the margin."""
@@ -155,7 +155,7 @@ class Asked(Claim):
     def judged(self, cells: Sequence[TableCell]) -> Conclusion | None:
         """The claim beside what our cells show; it is not said to be the paper's."""
         found = super().judged(cells)
-        return None if found is None else replace(found, paper=f"Asked here: {self.paper}.")
+        return None if found is None else replace(found, paper=f"{ASKED}{self.paper}.")
 
 
 def asked(claim: Claim) -> Asked:

@@ -20,6 +20,9 @@ WEAKER = "in the paper's direction, but within the margin"
 THE_PAPER = "The paper finds that "
 """How a finding of the paper begins."""
 
+ASKED = "Asked here: "
+"""How a question of our own begins."""
+
 FOLDER = "findings"
 """Folder below the folder of runs, with one file per item."""
 

@@ -194,6 +194,8 @@ class Item(ABC):
     """The scales at which it can be reproduced."""
     note: str = ""
     """What differs from the paper at every scale, apart from the data; empty if nothing does."""
+    page: ClassVar[str] = ""
+    """The name of a page of its own in docs, for what asks more than the paper; empty: it has none."""
     from_records: ClassVar[bool] = False
     """Whether its numbers can be computed from records alone, and of those that are finished so far."""
 

@@ -57,7 +57,7 @@ VERDICTS = {
 
 def results_text(results: Path) -> str:
     """The whole page. Equal results give equal text."""
-    findings = sorted(kept_findings(results), key=_place)
+    findings = sorted(kept_findings(results), key=place_of)
     lacking = missing(results)
     parts = [
         HEAD,
@@ -87,7 +87,8 @@ def _machines(results: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _place(one: Findings) -> tuple[int, int, str]:
+def place_of(one: Findings) -> tuple[int, int, str]:
+    """Where findings stand on a page: by scale, then in the order of items."""
     order = list(items())
     return SCALES.index(one.scale), order.index(one.name) if one.name in order else len(order), one.file
 
@@ -111,7 +112,7 @@ def _overview(findings: Sequence[Findings], lacking: Sequence[Lacking]) -> str:
         found = Counter(each.verdict for each in one.conclusions if each.of_the_paper)
         shown = [cells[kind] if cells else NONE for kind in (AGREES, HIGHER, LOWER, NOT_DECIDED)]
         shown += [found[kind] if found else NONE for kind in VERDICTS]
-        row = (one.name, one.scale, _seeds(one), *shown, runs.get((one.name, one.scale)) or "none")
+        row = (one.name, one.scale, seeds_text(one), *shown, runs.get((one.name, one.scale)) or "none")
         lines.append("| " + " | ".join(str(entry) for entry in row) + " |")
     without = [name for name in items() if not any(one.name == name for one in findings)]
     if without:
@@ -119,7 +120,7 @@ def _overview(findings: Sequence[Findings], lacking: Sequence[Lacking]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _seeds(one: Findings) -> str:
+def seeds_text(one: Findings) -> str:
     """The fewest and the most seeds of a number."""
     counts = {cell.ours.n for cell in one.cells if cell.ours is not None and cell.ours.n}
     if not counts:
@@ -204,7 +205,7 @@ def _chosen(search: Search) -> Trial:
 
 def _section(one: Findings, results: Path) -> str:
     """One item at one scale."""
-    seeds = _seeds(one)
+    seeds = seeds_text(one)
     told = "" if seeds == NONE else f", n = {seeds}"
     told += ": of some rows fewer seeds are committed than it runs" if " to " in seeds else ""
     hours = f"{one.seconds / 3600:.2f} core-hours" if one.seconds else "no runs needed"
@@ -219,7 +220,7 @@ def _section(one: Findings, results: Path) -> str:
         lines += [said_of_order, ""]
     if tried := note(results, one.file) or note(results, one.name):
         lines += [tried, ""]
-    lines += [*_table(one.cells), ""] if one.cells else []
+    lines += [*cell_lines(one.cells), ""] if one.cells else []
     lines += [f"Differs from the paper: {one.differs}", ""] if one.differs else []
     return "\n".join(lines)
 
@@ -231,7 +232,7 @@ def _listed(title: str, conclusions: Sequence[Conclusion]) -> list[str]:
     return [f"**{title}**", "", *(f"- {conclusion_text(each)}" for each in conclusions), ""]
 
 
-def _table(cells: Sequence[TableCell]) -> Iterator[str]:
+def cell_lines(cells: Sequence[TableCell]) -> Iterator[str]:
     """A row for each method with during and final side by side, or else a row for each number."""
     by_row: dict[str, dict[str, TableCell]] = {}
     for cell in cells:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from perdure.analysis import choices
 from perdure.analysis.newer import plasticity_of
@@ -52,6 +52,8 @@ def setting(label: str, tasks: int, scale: str) -> Setting:
 
 @dataclass(frozen=True)
 class _Plasticity(Item):
+    page: ClassVar[str] = "plasticity"
+
     title: str = "Plasticity over many tasks"
     source: str = "not in the paper"
     about: str = (

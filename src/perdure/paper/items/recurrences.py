@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from perdure.analysis.statistics import Number
 from perdure.paper.comparison import Row, cells_of
@@ -157,6 +157,8 @@ def _about_memory(title: str) -> list[Claim]:
 
 @dataclass(frozen=True)
 class _Recurrences(Item):
+    page: ClassVar[str] = "recurrences"
+
     title: str = "Other recurrences"
     source: str = "not in the paper; its Fig. 3, Table 1 and Table 2 with other cells"
     about: str = (
