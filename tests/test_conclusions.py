@@ -7,7 +7,7 @@ import scipy.stats
 
 from perdure.analysis.statistics import MOST_SEEDS, number, pairs_needed, sign
 from perdure.paper.comparison import ComparisonItem
-from perdure.paper.conclusions import Claim, difference, forgotten, interaction
+from perdure.paper.conclusions import Claim, difference, forgotten, interaction, reaches
 from perdure.paper.findings import WEAKER, TableCell
 from perdure.paper.item import items
 from perdure.paper.sweep import SweepItem
@@ -43,6 +43,20 @@ def test_what_is_within_the_margin_is_no_difference():
     assert difference("A is better", "A", "N").judged([A, near]).verdict == "contradicted"
     around = cell("N", "final", 90.1, 91.9, 91.0)
     assert difference("N is better", "N", "A").judged([A, around]).verdict == "contradicted"
+
+
+@pytest.mark.parametrize(
+    ("published", "verdict"),
+    [(91.5, "supported"), (93.4, "not decided"), (99.0, "contradicted"), (83.0, "contradicted")],
+)
+def test_a_row_is_compared_with_a_published_mean(published, verdict):
+    """Within 2 points by two one-sided tests; the contrast is ours minus the published one."""
+    row = cell("A", "final", 90.0, 92.0, 91.0, 91.0, 91.0)
+    found = reaches("A is as published", "A", published, 2.0).judged([row])
+    assert found.verdict == verdict
+    low, high = scipy.stats.t.interval(0.95, 4, 91.0, scipy.stats.sem([90, 92, 91, 91, 91]))
+    assert (found.contrast.low, found.contrast.high) == pytest.approx((low - published, high - published))
+    assert f"A (final accuracy) minus {published:g}, {91 - published:+.2f} points" in found.ours
 
 
 def shifted(*differences):
@@ -237,7 +251,7 @@ def test_claims_name_cells_that_exist_and_hold_for_the_published_numbers(name):
         assert all((row, column) in cells for _, row, column in claim.parts), claim.paper
         published = [(factor, cells[row, column]) for factor, row, column in claim.parts]
         if all(value is not None for _, value in published):
-            mean = sum(factor * value.mean for factor, value in published)
+            mean = sum(factor * value.mean for factor, value in published) - claim.against
             if claim.expects == "same":
                 assert abs(mean) <= claim.margin, claim.paper
             else:

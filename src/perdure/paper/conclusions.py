@@ -47,6 +47,8 @@ class Claim:
     unit: str = "points"
     margin: float = MARGIN
     """Differences smaller than this do not matter; for factors FACTOR is used."""
+    against: float = 0.0
+    """A number that is subtracted from the sum, such as a published mean."""
 
     def judged(self, cells: Sequence[TableCell]) -> Conclusion | None:
         """The claim beside what our cells show; None if a cell is missing."""
@@ -91,7 +93,8 @@ class Claim:
         if not seeds or (self.factors and any(one <= 0 for _, each in values for one in each.values())):
             return None
         of = math.log10 if self.factors else float
-        return number([sum(factor * of(each[seed]) for factor, each in values) for seed in seeds])
+        sums = [sum(factor * of(each[seed]) for factor, each in values) for seed in seeds]
+        return number([one - self.against for one in sums])
 
     def _nothing(self, left_out: int) -> Conclusion:
         """What is said if no seed counts in all cells."""
@@ -170,6 +173,12 @@ def difference(
     named = column if "accuracy" in column else f"{column} accuracy"
     what = f"{first} minus {second} ({named})"
     return Claim(paper, what, ((1.0, first, column), (-1.0, second, column)), expects)
+
+
+def reaches(paper: str, row: str, published: float, margin: float, column: str = "final") -> Claim:
+    """A claim that a row is as good as a published mean, whose standard error is not known."""
+    what = f"{row} ({column} accuracy) minus {published:g}"
+    return Claim(paper, what, ((1.0, row, column),), "same", margin=margin, against=published)
 
 
 def forgotten(paper: str, row: str, expects: Expectation = "more") -> Claim:
