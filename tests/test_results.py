@@ -94,6 +94,23 @@ def test_a_record_that_is_there_keeps_its_times_until_its_numbers_change(runs, t
     assert after[second].seconds == 2 * before[second].seconds
 
 
+def test_records_of_many_tasks_stay_small_and_keep_what_their_means_are_of():
+    base = sample("si", 0)
+    tasks = 30
+    accuracy = [[50 + 0.123 * task + 0.01 * phase for task in range(tasks)] for phase in range(tasks)]
+    whole = replace(
+        base, tasks=[f"task {n}" for n in range(tasks)], accuracy=accuracy, f1=accuracy, validation=accuracy
+    )
+    small = compact(whole)
+    assert small.accuracy[-1] == accuracy[-1]
+    assert [small.accuracy[n][n] for n in range(tasks)] == [accuracy[n][n] for n in range(tasks)]
+    assert small.accuracy[3][7] == round(accuracy[3][7]) != accuracy[3][7]
+    assert (small.f1, small.validation) == ([], [])
+    assert compact(small) == small
+    few = replace(whole, tasks=whole.tasks[:20])
+    assert compact(few).accuracy == few.accuracy
+
+
 def test_tables_come_back_from_records_alone(runs, tmp_path):
     results = tmp_path / "results"
     committed.collect(runs, results)

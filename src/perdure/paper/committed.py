@@ -34,6 +34,8 @@ POINTS, FEWEST = 60, 3
 """Points of the curves that are kept of a run, and at least of each phase."""
 DIGITS = 4
 """Significant digits of their values."""
+MANY = 20
+"""With more tasks, what is not needed for `during` and `final` is rounded: such matrices are large."""
 
 
 class Collected(NamedTuple):
@@ -57,9 +59,9 @@ def collect(runs: Path, results: Path, tell: Callable[[str], None] = lambda text
     searches = [each for each in searches if each.chosen and each.design.scale in SCALES]
     chosen = _needed(records, findings, searches)
     kept = {record.hash: _learnt(record) for record in all_records(results)[0]}
-    new = [record for record in chosen if kept.get(record.hash) != _learnt(record)]
+    new = [record for record in map(compact, chosen) if kept.get(record.hash) != _learnt(record)]
     for record in new:
-        write(results / record.hash / "record.json", line(compact(record).json))
+        write(results / record.hash / "record.json", line(record.json))
     for one in findings:
         write(results / FOLDER / f"{one.file}.json", line(one.json))
     for search in searches:
@@ -129,9 +131,23 @@ def _learnt(record: Record) -> Record:
 
 
 def compact(record: Record) -> Record:
-    """The record with curves of a few points and digits; everything else as it is."""
+    """The record with curves of a few points and digits; everything else as it is, but for many tasks.
+
+    With more than MANY tasks, the accuracies that `during` and `final` are the means of stay as they are, the
+    others become whole percent; the matrices of F1 and of validation data are left out.
+    """
     points = max(POINTS // max(len(record.curves), 1), FEWEST)
-    return replace(record, curves=[_thinned(curve, points) for curve in record.curves])
+    record = replace(record, curves=[_thinned(curve, points) for curve in record.curves])
+    if len(record.tasks) <= MANY:
+        return record
+    rounded = [
+        [
+            value if task == phase or phase == len(record.tasks) - 1 else round(value)
+            for task, value in enumerate(row)
+        ]
+        for phase, row in enumerate(record.accuracy)
+    ]
+    return replace(record, accuracy=rounded, f1=[], validation=[])
 
 
 def _thinned(curve: list[dict[str, float]], points: int) -> list[dict[str, float]]:

@@ -91,10 +91,15 @@ def run_data(record: Record) -> dict[str, Any]:
 
 
 def _rounded(matrix: Sequence[Sequence[float]]) -> list[list[float | None]]:
+    """Two decimals, and none where both are 0: with many tasks, the page is mostly these."""
     return [
-        [None if (kept := significant(value, 12)) is None else round(kept, 2) for value in row]
+        [None if (kept := significant(value, 12)) is None else _short(round(kept, 2)) for value in row]
         for row in matrix
     ]
+
+
+def _short(value: float) -> float:
+    return int(value) if value == int(value) else value
 
 
 def _facts(record: Record) -> list[list[str]]:
