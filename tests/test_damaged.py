@@ -288,7 +288,7 @@ CASES = {
             x_test=np.zeros((3, 4, 2)),
             y_test=np.array([0, 1, 7]),
         ),
-        ["x_test[2, 0]", "'7' does not occur", "0, 1"],
+        ["y_test[2]", "'7' does not occur", "0, 1"],
     ),
     "tags that are never trained": (
         arrays(
@@ -299,7 +299,7 @@ CASES = {
             x_test=np.zeros((3, 2, 2)),
             y_test=np.array([[0, 1], [0, 5], [-1, 1]]),
         ),
-        ["x_test[1, 1]", "'5' does not"],
+        ["y_test[1, 1]", "'5' does not"],
     ),
     "no tag at all": (arrays(y=np.full((20, 4), -1)), ["no class at all"]),
     "one class in an array": (arrays(y=np.full(20, 3)), ["only the class '3'", "at least two"]),
