@@ -334,6 +334,9 @@ def test_questions_of_our_own_are_listed_apart_and_count_for_nothing(tmp_path):
     assert text.index("As the paper finds:") < text.index("Questions of our own:") < text.index("Asked here:")
     assert text.count("The paper finds that it is more.") == text.count("Asked here: it is more.") == 1
     assert "| 1 | 0 | 0 | 0 | none |" in _overview([one], [])
+    mixed, ours = (page([], [each], "t") for each in (one, replace(one, conclusions=both[1:])))
+    assert "<h4>What the paper finds, and what ours show</h4>" in mixed
+    assert "<h4>Questions of our own</h4>" in ours
 
 
 def test_why_a_claim_differs_stands_below_it(runs, tmp_path):
