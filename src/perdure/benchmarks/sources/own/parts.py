@@ -106,23 +106,26 @@ class OwnSequences:
         """The number of input features."""
         return int((self.rows if self.table is None else self.table).shape[1])
 
+    @property
+    def per_step(self) -> bool:
+        """Whether there is a target for each step."""
+        return self.target is None or self.target.everywhere
+
     def place_of_target(self, index: int) -> str:
         """The name of one of the targets in error messages."""
-        per_step = self.target is None or self.target.everywhere
-        row = index if per_step else int(self.starts[index])
+        row = index if self.per_step else int(self.starts[index])
         return (self.labelled or self.place)(row)
 
     def take(self, index: Array, split: str | None) -> OwnSequences:
         """Some of the sequences, as part of a split."""
         flat = flat_rows(self.starts[index], self.lengths[index])
         labelled = self.labelled
-        per_step = self.target is None or self.target.everywhere
         return replace(
             self,
             split=split,
             rows=self.rows[flat],
             lengths=self.lengths[index],
-            targets=self.targets[flat if per_step else index],
+            targets=self.targets[flat if self.per_step else index],
             place=lambda row: self.place(int(flat[row])),
             labelled=None if labelled is None else lambda row: labelled(int(flat[row])),
         )
