@@ -26,7 +26,7 @@ from perdure.rehearsal import coreset, generative
 from perdure.rehearsal.a_gem import projected
 from perdure.rehearsal.er import ER
 from perdure.rehearsal.herding import Herding, herding_order
-from perdure.rehearsal.memory import Stored, fair_shares
+from perdure.rehearsal.memory import Remembering, Stored, fair_shares
 from perdure.rehearsal.samples import choose_random, keep_some, stored_samples, stored_tasks, unstore
 from perdure.targets.tags import Tags
 from test_learning import generators, outcome, setting
@@ -189,6 +189,22 @@ def test_herding_equals_the_greedy_search():
             )
             assert order[best] == len(chosen)
             chosen.append(best)
+    first = herding_order(features, classes, 2)
+    assert torch.equal(first, torch.where(order < 2, order, torch.inf))
+
+
+@pytest.mark.parametrize(
+    "budget", [{"rehearsal.samples": 11}, {"rehearsal.samples": 150}, {"rehearsal.bytes": 1000}]
+)
+@pytest.mark.parametrize("share", ["tasks", "stream"])
+def test_herding_stops_where_the_memory_is_full_and_keeps_the_same_samples(budget, share, monkeypatch):
+    options = budget | {"rehearsal.share": share, "training.iterations": 5}
+    _, after = outcome("herding", **options)
+    monkeypatch.setattr(Remembering, "_most_of", lambda self, task, data, memory: len(data))
+    _, of_whole_order = outcome("herding", **options)
+    for state, expected in zip(after, of_whole_order, strict=True):
+        assert state.keys() == expected.keys()
+        assert all(torch.equal(state[name], expected[name]) for name in state)
 
 
 def test_the_nearest_mean_is_what_a_search_over_classes_finds():
@@ -324,7 +340,7 @@ def test_a_task_learnt_again_joins_its_samples(forms, lengths):
         memory = options.remember(
             memory,
             PhaseEnd({}, {0: data}),
-            lambda task, data, mine=mine: mine,
+            lambda task, data, most, mine=mine: mine,
             lambda task, data, index, width=2 + number: {
                 "logits": data.y[index][:, :1, None].repeat(1, 1, width)
             },

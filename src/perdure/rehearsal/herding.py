@@ -21,7 +21,7 @@ from perdure.networks.layout import Vectors, Weights
 from perdure.networks.network import Network
 from perdure.options import Strength
 from perdure.rehearsal.er import ER, ERTerm
-from perdure.rehearsal.samples import stored_tasks, unstore
+from perdure.rehearsal.samples import nearest_to_mean, stored_tasks, unstore
 from perdure.targets.classes import UNLIKELY
 from perdure.weights.source import TaskNetwork
 
@@ -64,8 +64,8 @@ class HerdingTerm(ERTerm):
         context = self.context
         networks = context.networks_now(end.active, end.data)
 
-        def keys(task: int, data: Data) -> Tensor:
-            return herding_order(features_of(networks[task], data, task), classes_of(data))
+        def keys(task: int, data: Data, most: int) -> Tensor:
+            return herding_order(features_of(networks[task], data, task), classes_of(data), most)
 
         memory = {name: value for name, value in self.memory.items() if not name.startswith(MEAN)}
         kept = self.options.remember(memory, end, keys)
@@ -106,27 +106,16 @@ def features_of(running: TaskNetwork, data: Data, task: int) -> Tensor:
     return functional.normalize(torch.cat(found), dim=1)
 
 
-def herding_order(features: Tensor, classes: Tensor | None) -> Tensor:
-    """When herding chooses each sample of its class: 0 for the first [N]; samples without a class never."""
+def herding_order(features: Tensor, classes: Tensor | None, most: int | None = None) -> Tensor:
+    """When herding chooses each sample of its class: 0 for the first [N]; infinite if it never does.
+
+    Of each class it chooses `most` samples, or all. Samples without a class are not chosen.
+    """
     order = torch.full((len(features),), torch.inf, dtype=torch.float64)
     if classes is None:
         classes = torch.zeros(len(features), dtype=torch.long)
     for label in classes[classes >= 0].unique().tolist():
         members = (classes == label).nonzero()[:, 0]
-        order[members] = _order_within(features[members].double()).cpu()
+        chosen = nearest_to_mean(features[members], len(members) if most is None else most)
+        order[members[chosen]] = torch.arange(len(chosen), dtype=torch.float64)
     return order
-
-
-def _order_within(features: Tensor) -> Tensor:
-    """The place of each row [n] in the greedy choice."""
-    mean, total = features.mean(0), torch.zeros_like(features[0])
-    sizes = features.square().sum(1)
-    places = features.new_full((len(features),), -1)
-    free = torch.ones(len(features), dtype=torch.bool, device=features.device)
-    for number in range(len(features)):
-        # || mu - (total + phi) / k ||^2 without what is the same for all samples.
-        distance = sizes + 2 * features @ (total - (number + 1) * mean)
-        best = int(torch.where(free, distance, torch.inf).argmin())
-        free[best], places[best] = False, number
-        total = total + features[best]
-    return places

@@ -31,8 +31,11 @@ from perdure.rehearsal.samples import (
     unstore,
 )
 
-Keys = Callable[[int, Data], Tensor]
-"""From a task and its data to the key of each sample [N]; a sample with an infinite key is not stored."""
+Keys = Callable[[int, Data, int], Tensor]
+"""From a task, its data and the number of samples that can stay to the key of each sample [N].
+
+A sample with an infinite key is not stored. Keys of samples that cannot stay may be infinite.
+"""
 
 Extras = Callable[[int, Data, Tensor], Vectors]
 """From a task, its data and the stored samples' indices [n] to what is stored with each: [n, ...] by name."""
@@ -71,14 +74,22 @@ class Remembering(Rehearsal):
         """The memory after a phase: samples of its tasks join those stored before, and the budget is kept."""
         result = dict(memory)
         for task, data in end.data.items():
-            of_all = keys(task, data)
-            most = int(of_all.isfinite().sum())
-            chosen = of_all.argsort(stable=True)[: most if self.bytes else min(most, self.samples)]
+            most = self._most_of(task, data, result)
+            of_all = keys(task, data, most)
+            chosen = of_all.argsort(stable=True)[: min(most, int(of_all.isfinite().sum()))]
             new = store(data, chosen, task, packed=True) | {f"key.{task}": of_all[chosen]}
             named = extras(task, data, chosen)
             new |= {f"{name}.{task}": values.cpu() for name, values in named.items()}
             result = joined(result, new, task)
         return self.within_budget(result)
+
+    def _most_of(self, task: int, data: Data, memory: Vectors) -> int:
+        """How many new samples of a task can stay at most, beside what is in the memory."""
+        room = self.samples if self.bytes is None else self.bytes // _fewest_bytes(data)
+        if self.share == "stream":
+            return min(room, len(data))
+        others = {one: len(memory[f"key.{one}"]) for one in stored_tasks(memory) if one != task}
+        return fair_shares(room, others | {task: len(data)})[task]
 
     def within_budget(self, memory: Vectors) -> Vectors:
         """Only the samples with the smallest keys, as many as there is room for."""
@@ -125,7 +136,7 @@ def fair_shares(room: int, counts: Mapping[int, int]) -> dict[int, int]:
 def random_keys(context: PhaseContext) -> Keys:
     """Keys of a reservoir: uniform random numbers."""
 
-    def keys(task: int, data: Data) -> Tensor:
+    def keys(task: int, data: Data, most: int) -> Tensor:
         generator = context.generators("reservoir", task)
         return torch.rand(len(data), generator=generator, dtype=torch.float64)
 
@@ -205,6 +216,12 @@ class StoredTerm(Term):
     def finish(self, end: PhaseEnd) -> Vectors:
         """The reservoir after the phase."""
         return self.options.remember(self.memory, end, random_keys(self.context))
+
+
+def _fewest_bytes(data: Data) -> int:
+    """Bytes that a stored sample has at least: its inputs as bits, its targets, its length and its key."""
+    bits, targets = data.x[0].numel(), data.y[0].numel() * data.y.element_size()
+    return -(-bits // 8) + targets + torch.int32.itemsize + torch.float64.itemsize
 
 
 def _bytes_per_sample(memory: Vectors, task: int) -> int:

@@ -35,17 +35,34 @@ def choose_herding(data: Data, count: int, generator: torch.Generator, answer: A
     """Repeatedly the sample that brings the mean output nearest to the mean of all candidates."""
     candidates = torch.randperm(len(data), generator=generator)[: max(CANDIDATES, count)]
     batch = data.batch(candidates)
-    answers = batch.answers.unpack(answer(batch)).flatten(1)
-    mean, total = answers.mean(0), torch.zeros_like(answers[0])
-    free = torch.ones(len(candidates), dtype=torch.bool, device=answers.device)
+    return candidates[nearest_to_mean(batch.answers.unpack(answer(batch)).flatten(1), count)]
+
+
+def nearest_to_mean(features: Tensor, count: int) -> Tensor:
+    """Herding (Welling 2009): the greedy choice of rows whose mean is nearest to that of all.
+
+    Number k is argmin over rows phi not yet chosen of || mu - (phi + sum of those before) / k ||, in float64.
+
+    Args:
+        features: Rows phi [N, H].
+        count: How many to choose; all if there are fewer.
+
+    Returns:
+        Indices of the chosen rows, the first chosen first [min(count, N)].
+
+    """
+    features = features.double()
+    # || mu - (total + phi) / k ||^2 times k^2, without what is the same for all rows: the squared length of
+    # phi, plus 2 phi (total - k mu). `taken` is infinite where a row cannot be chosen again.
+    taken = features.square().sum(1)
+    mean, total = features.mean(0), torch.zeros_like(features[0])
     chosen: list[int] = []
-    for number in range(1, count + 1):
-        distance = ((total + answers) / number - mean).square().sum(1)
-        best = int(torch.where(free, distance, torch.inf).argmin())
-        free[best] = False
-        total = total + answers[best]
+    for number in range(1, min(count, len(features)) + 1):
+        best = int(torch.addmv(taken, features, total - number * mean, alpha=2).argmin())
+        taken[best] = torch.inf
+        total = total + features[best]
         chosen.append(best)
-    return candidates[torch.tensor(chosen)]
+    return torch.tensor(chosen, dtype=torch.long)
 
 
 SELECTIONS = {"random": choose_random, "herding": choose_herding}
