@@ -137,11 +137,12 @@ class Browser:
         return dict(json.loads(message))
 
     def open(self, path: Path, fragment: str = "") -> None:
-        """Load a file and wait until it is complete."""
+        """Load a file and wait until it is complete, and so are its own preparations."""
         # A change of the fragment alone would not load the page again.
         self._navigate("about:blank")
         self.events.clear()
         self._navigate(path.resolve().as_uri() + fragment)
+        self.run("typeof loaded === 'undefined' ? null : loaded")
 
     def _navigate(self, address: str) -> None:
         """Go there and wait for the load event of this very navigation."""

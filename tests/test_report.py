@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import math
 import re
@@ -18,7 +20,7 @@ from perdure.files import Damaged, write_json
 from perdure.methods import METHODS
 from perdure.paper.findings import all_findings, from_json
 from perdure.report.numbers import MINUS, SPACE, size
-from perdure.report.page import embedded_json, page
+from perdure.report.page import packed, page
 from perdure.report.runs import comparisons
 from perdure.report.sections import NONE
 from report_samples import NASTY, SCRIPT, findings, record, records
@@ -79,10 +81,11 @@ def test_names_are_text_and_nothing_else(text, tree):
 
 @settings(max_examples=50)
 @given(some.recursive(some.text() | some.integers() | some.none(), lambda inner: some.lists(inner)))
-def test_embedded_json_cannot_end_its_script_and_says_the_same(data):
-    written = embedded_json(data)
-    assert "<" not in written
-    assert json.loads(written) == data
+def test_packed_data_cannot_end_its_script_and_say_the_same(data):
+    written = packed(data)
+    assert re.fullmatch(r"[A-Za-z0-9+/=]+", written)
+    assert json.loads(gzip.decompress(base64.b64decode(written))) == data
+    assert packed(data) == written
 
 
 def test_run_lines_hold_their_numbers(runs, tree):

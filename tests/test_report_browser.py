@@ -364,3 +364,16 @@ def test_tables_are_there_without_scripts(page, path, runs):
     finally:
         page.send("Emulation.setScriptExecutionDisabled", value=False)
         page.open(path)
+
+
+def test_a_browser_that_cannot_unpack_runs_says_so_and_shows_the_rest(chromium, path):
+    absent = chromium.send(
+        "Page.addScriptToEvaluateOnNewDocument", source="delete globalThis.DecompressionStream"
+    )["identifier"]
+    try:
+        chromium.open(path)
+    finally:
+        chromium.send("Page.removeScriptToEvaluateOnNewDocument", identifier=absent)
+    assert "perdure show RUN" in chromium.run("document.getElementById('detail').innerText")
+    assert chromium.run("document.querySelectorAll('#runs-table tbody tr').length") > 0
+    assert chromium.complaints() == []

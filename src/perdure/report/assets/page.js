@@ -73,5 +73,5 @@ startTips();
 startTables();
 addCopyButtons(document);
 document.querySelectorAll(".scripted").forEach((part) => { part.hidden = false; });
-startRuns();
 startPrinting();
+const loaded = loadRuns();

@@ -1,5 +1,26 @@
 // One run in detail: matrix, retention of each task, losses by term, settings, command.
-const data = JSON.parse(document.getElementById("data").textContent);
+let data = { runs: {} };
+let terms = []; // names of all terms of the loss: each has the same colour in all runs
+
+/** JSON from letters that stand for its compressed bytes. */
+async function unpacked(letters) {
+  const bytes = Uint8Array.from(atob(letters), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+/** Read the data of all runs, then show the first, or the one in the address. */
+async function loadRuns() {
+  try {
+    data = await unpacked(document.getElementById("data").textContent);
+  } catch {
+    document.getElementById("detail")?.append(element("p", { class: "note", text: "This browser cannot unpack the data of single runs; those of 2024 or later can, and perdure show RUN prints the matrix of a run." }));
+    return;
+  }
+  terms = [...new Set(Object.values(data.runs).flatMap((run) => Object.keys(run.curves.values)))]
+    .filter((name) => name.startsWith("loss ")).sort((a, b) => (b === "loss task") - (a === "loss task") || (a < b ? -1 : 1));
+  startRuns();
+}
 
 /** A colour along a ramp of three, from the first task to the last. */
 function taskColour(place, count) {
@@ -7,10 +28,6 @@ function taskColour(place, count) {
   const [from, to, part] = share <= 1 ? [1, 2, share] : [2, 3, share - 1];
   return `color-mix(in oklab, var(--ramp-${to}) ${Math.round(100 * part)}%, var(--ramp-${from}))`;
 }
-
-/** Each term of the loss has the same colour in all runs. */
-const terms = [...new Set(Object.values(data.runs).flatMap((run) => Object.keys(run.curves.values)))]
-  .filter((name) => name.startsWith("loss ")).sort((a, b) => (b === "loss task") - (a === "loss task") || (a < b ? -1 : 1));
 
 const SERIES = 10; // number of colours
 
