@@ -16,7 +16,7 @@ from perdure.paper import committed
 from perdure.paper.claims import THEMES, Theme
 from perdure.paper.committed import compact, kept_findings
 from perdure.paper.conclusions import Claim, asked, conclusions_of, difference
-from perdure.paper.findings import WEAKER, Conclusion, Findings, TableCell
+from perdure.paper.findings import WEAKER, Conclusion, Findings, TableCell, in_paper
 from perdure.paper.item import FinishedRuns, items
 from perdure.paper.lacking import ESTIMATES, Lacking, _lacking, estimate_missing, missing
 from perdure.paper.results import evaluate, keep
@@ -337,6 +337,18 @@ def test_questions_of_our_own_are_listed_apart_and_count_for_nothing(tmp_path):
     mixed, ours = (page([], [each], "t") for each in (one, replace(one, conclusions=both[1:])))
     assert "<h4>What the paper finds, and what ours show</h4>" in mixed
     assert "<h4>Questions of our own</h4>" in ours
+
+
+@pytest.mark.parametrize("name", ["dsa", "plasticity", "recurrences"])
+def test_what_the_paper_does_not_have_cannot_differ_from_it(name, tmp_path):
+    item = items()[name]
+    assert not in_paper(item.source)
+    one = Findings(name, "X", item.source, "", "laptop", item.differs("laptop"), "")
+    for text in (_section(one, tmp_path), html.unescape(page([], [one], "t"))):
+        assert "How it was run" in text
+        assert "iffers from the paper" not in text
+        assert "than in the paper" not in text
+        assert "In the paper:" not in text
 
 
 def test_why_a_claim_differs_stands_below_it(runs, tmp_path):

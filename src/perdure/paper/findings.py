@@ -103,6 +103,15 @@ class Drawing:
     svg: str
 
 
+OUTSIDE = "not in the paper"
+"""How the source of an item begins that the paper does not have."""
+
+
+def in_paper(source: str) -> bool:
+    """Whether a source names a table or figure of the paper."""
+    return not source.startswith(OUTSIDE)
+
+
 @dataclass(frozen=True)
 class Findings:
     """Everything found for one item of the paper."""
@@ -110,12 +119,12 @@ class Findings:
     name: str
     title: str
     source: str
-    """Which table or figure of the paper it is."""
+    """Which table or figure of the paper it is; begins with OUTSIDE if it is none."""
     about: str
     """What it shows, in one or two sentences."""
     scale: str
     differs: str
-    """What is smaller than or otherwise different from the paper; empty if nothing is."""
+    """What is different from the paper; of an item that it does not have, how it was run."""
     command: str
     cells: list[TableCell] = field(default_factory=list)
     drawings: list[Drawing] = field(default_factory=list)

@@ -25,7 +25,7 @@ from perdure.config import DATA_SEED, OWN_SEED, Config, build, option_names, sec
 from perdure.errors import unknown
 from perdure.options import option_text
 from perdure.paper.conclusions import Claim
-from perdure.paper.findings import Pair, TableCell
+from perdure.paper.findings import Pair, TableCell, in_paper
 from perdure.presets import preset_sources, sourced_options
 from perdure.registry import OUTSIDE
 from perdure.storage.record import Record
@@ -49,6 +49,12 @@ DIFFERENCES = {
     "paper": "The published settings; docs/deviations.md lists what differs in the numerics.",
 }
 """What each scale changes."""
+ELSEWHERE = {
+    "smoke": DIFFERENCES["smoke"],
+    "laptop": "Iterations and sizes of minutes (perdure run ... --help shows them).",
+    "paper": "The paper's settings where it has such an experiment.",
+}
+"""The scales of what the paper does not have."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +193,7 @@ class Item(ABC):
 
     title: str
     source: str
-    """Which table or figure of the paper it is."""
+    """Which table or figure of the paper it is; begins with OUTSIDE if it is none."""
     about: str
     """What it shows, in one or two sentences."""
     scales: Sequence[str] = ("smoke", "laptop", "paper")
@@ -222,7 +228,8 @@ class Item(ABC):
         data = [setting.problem(scale).differs for setting in chosen]
         said = [f"{name} = {option_text(value)}" for name, value in (given or {}).items()]
         also = f"Given in addition: {', '.join(said)}." if said else ""
-        parts = [*data, self.note, DIFFERENCES[scale], _tuned(chosen, scale), also]
+        size = DIFFERENCES[scale] if in_paper(self.source) else ELSEWHERE[scale]
+        parts = [*data, self.note, size, _tuned(chosen, scale), also]
         return " ".join(part for part in dict.fromkeys(parts) if part)
 
     def seeds(self, scale: str) -> int:

@@ -12,7 +12,15 @@ from perdure.paper.claims import THEMES
 from perdure.paper.committed import SCALES, kept_findings, note
 from perdure.paper.comparison import COLUMNS
 from perdure.paper.conclusions import FACTOR
-from perdure.paper.findings import CONTRADICTED, SUPPORTED, WEAKER, Conclusion, Findings, TableCell
+from perdure.paper.findings import (
+    CONTRADICTED,
+    SUPPORTED,
+    WEAKER,
+    Conclusion,
+    Findings,
+    TableCell,
+    in_paper,
+)
 from perdure.paper.item import items
 from perdure.paper.lacking import Lacking, missing
 from perdure.paper.pairs import order_summary
@@ -209,7 +217,9 @@ def _section(one: Findings, results: Path) -> str:
     told = "" if seeds == NONE else f", n = {seeds}"
     told += ": of some rows fewer seeds are committed than it runs" if " to " in seeds else ""
     hours = f"{one.seconds / 3600:.2f} core-hours" if one.seconds else "no runs needed"
-    lines = [f"## {one.title}", f"{one.about} In the paper: {one.source}.", ""]
+    known = in_paper(one.source)
+    source = f"In the paper: {one.source}." if known else f"{one.source[0].upper()}{one.source[1:]}."
+    lines = [f"## {one.title}", f"{one.about} {source}", ""]
     lines += [f"`{one.command}` ({hours}{told})", ""]
     for verdict, title in VERDICTS.items():
         lines += _listed(
@@ -221,7 +231,8 @@ def _section(one: Findings, results: Path) -> str:
     if tried := note(results, one.file) or note(results, one.name):
         lines += [tried, ""]
     lines += [*cell_lines(one.cells), ""] if one.cells else []
-    lines += [f"Differs from the paper: {one.differs}", ""] if one.differs else []
+    heading = "Differs from the paper" if known else "How it was run"
+    lines += [f"{heading}: {one.differs}", ""] if one.differs else []
     return "\n".join(lines)
 
 

@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from perdure.analysis.statistics import AS_PUBLISHED, NOT_DECIDED, REVERSED
-from perdure.paper.findings import CONTRADICTED, SUPPORTED, WEAKER, Conclusion, Findings, Pair, TableCell
+from perdure.paper.findings import (
+    CONTRADICTED,
+    SUPPORTED,
+    WEAKER,
+    Conclusion,
+    Findings,
+    Pair,
+    TableCell,
+    in_paper,
+)
 from perdure.paper.pairs import order_summary
 from perdure.report.charts import axis_of, differences_strip, reach, strip
 from perdure.report.drawings import Image, image
@@ -117,6 +126,7 @@ class ItemSection:
     source: str
     place: str
     """The source in short: Table 1."""
+    in_paper: bool
     about: str
     scale: str
     differs: str
@@ -217,6 +227,7 @@ def _item(
         title=findings.title,
         source=findings.source,
         place=re.split(r"\s*[(,]", findings.source)[0],
+        in_paper=in_paper(findings.source),
         about=findings.about,
         scale=findings.scale,
         differs=findings.differs,
