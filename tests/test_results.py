@@ -21,6 +21,7 @@ from perdure.paper.item import FinishedRuns, items
 from perdure.paper.lacking import ESTIMATES, Lacking, _lacking, estimate_missing, missing
 from perdure.paper.results import evaluate, keep
 from perdure.report.item_page import _answers, item_pages
+from perdure.report.notes import Notes
 from perdure.report.page import page
 from perdure.report.results_text import _overview, _section, results_text
 from perdure.report.tables import findings_table
@@ -145,7 +146,7 @@ def test_the_page_says_what_is_there_and_what_is_missing(runs, tmp_path, capsys)
     assert lacking["table-1", "laptop"] == Lacking("table-1", "laptop", 50, 39, None)
     assert "| table-1 | laptop | 39 of 50 | unknown |" in text
     assert "table-1 (100 runs, unknown)" in text  # at paper scale nothing was run
-    assert results_text(results) == text
+    assert results_text(results, kept_findings(results)) == text
     assert (docs / "report.html").exists()
     assert main(["report", "--runs", str(results), "--out", str(tmp_path / "page.html")]) == 0
     assert "Permuted Copy Task, all methods" in (tmp_path / "page.html").read_text()
@@ -254,7 +255,7 @@ def test_searches_are_collected_with_the_runs_of_their_choice(tmp_path):
     assert committed.collect(runs, results) == (2, 0, 1)
     (kept,), _ = all_searches(results)
     assert kept == search
-    text = results_text(results)
+    text = results_text(results, kept_findings(results))
     chosen = search.values
     row = next(line for line in text.splitlines() if line.startswith("| si | 8 |"))
     assert f"{chosen['penalties.si.strength']:g}" in row
@@ -264,7 +265,11 @@ def test_searches_are_collected_with_the_runs_of_their_choice(tmp_path):
 
 def test_a_search_without_reporting_seeds_has_a_dash_for_them(tmp_path):
     search = study(tmp_path, Pretend(), Budget(trials=4, seeds=0), scale="laptop").run()
-    row = next(line for line in results_text(tmp_path).splitlines() if line.startswith("| si | 4 |"))
+    row = next(
+        line
+        for line in results_text(tmp_path, kept_findings(tmp_path)).splitlines()
+        if line.startswith("| si | 4 |")
+    )
     assert row.split(" | ")[3] == "\u2013"
     assert row.endswith(f"| {search.id} |")
 
@@ -274,7 +279,7 @@ def test_searches_with_other_options_held_have_tables_of_their_own(tmp_path):
     worse = {"training.learning_rate": [1e-4], "penalties.si.strength": [1.0]}
     few = study(tmp_path, Pretend(), scale="laptop", tasks=3).run()
     many = [study(tmp_path, Pretend(), scale="laptop", tasks=4, space=one).run() for one in (worse, SPACE)]
-    lines = results_text(tmp_path).splitlines()
+    lines = results_text(tmp_path, kept_findings(tmp_path)).splitlines()
     found = {line: [] for line in lines if line.startswith("### ")}
     heading = ""
     for line in lines:
@@ -296,7 +301,7 @@ def test_large_hypernetworks_are_named_in_every_table(tmp_path):
     (found,) = [one for one in kept_findings(tmp_path) if one.name == "table-1"]
     said = "hypernetwork larger than its network x 2.85"
     assert {cell.remark for cell in found.cells} == {said}
-    assert f"| HNET ({said}) |" in results_text(tmp_path)
+    assert f"| HNET ({said}) |" in results_text(tmp_path, kept_findings(tmp_path))
     assert f"HNET ({said})" in [row[0].text for row in findings_table(found).rows]
     assert f"HNET ({said})" in html.unescape(page([], [found], "Page"))
 
@@ -330,7 +335,7 @@ def test_questions_of_our_own_are_listed_apart_and_count_for_nothing(tmp_path):
     both = [claim.judged([cell]) for claim in (paper, asked(paper))]
     assert [each.of_the_paper for each in both] == [True, False]
     one = Findings("x", "X", "", "", "laptop", "", "", cells=[cell], conclusions=both)
-    text = _section(one, tmp_path)
+    text = _section(one, Notes(tmp_path, []))
     assert text.index("As the paper finds:") < text.index("Questions of our own:") < text.index("Asked here:")
     assert text.count("The paper finds that it is more.") == text.count("Asked here: it is more.") == 1
     assert "| 1 | 0 | 0 | 0 | none |" in _overview([one], [])
@@ -344,7 +349,7 @@ def test_what_the_paper_does_not_have_cannot_differ_from_it(name, tmp_path):
     item = items()[name]
     assert not in_paper(item.source)
     one = Findings(name, "X", item.source, "", "laptop", item.differs("laptop"), "")
-    for text in (_section(one, tmp_path), html.unescape(page([], [one], "t"))):
+    for text in (_section(one, Notes(tmp_path, [])), html.unescape(page([], [one], "t"))):
         assert "How it was run" in text
         assert "iffers from the paper" not in text
         assert "than in the paper" not in text
@@ -356,7 +361,11 @@ def test_why_a_claim_differs_stands_below_it(runs, tmp_path):
     committed.collect(runs, results)
     (results / "notes").mkdir()
     (results / "notes" / "claim-3.md").write_text("Because of the weather.\n")
-    after = results_text(results).partition("3. **HNET is the best")[2].partition("\n4. **")[0]
+    after = (
+        results_text(results, kept_findings(results))
+        .partition("3. **HNET is the best")[2]
+        .partition("\n4. **")[0]
+    )
     assert "Because of the weather." in after
 
 
@@ -437,8 +446,9 @@ def test_curves_are_thinned_to_their_end():
 
 @pytest.mark.skipif(not (ROOT / "results").is_dir(), reason="no results are committed yet")
 def test_the_committed_page_is_current():
-    assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == results_text(ROOT / "results")
-    for name, content in item_pages(ROOT / "results").items():
+    results, findings = ROOT / "results", kept_findings(ROOT / "results")
+    assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == results_text(results, findings)
+    for name, content in item_pages(results, findings).items():
         assert (ROOT / "docs" / name).read_text(encoding="utf-8") == content, name
 
 

@@ -91,10 +91,11 @@ def _write(where: Path, docs: Path) -> int:
     from perdure.report.item_page import item_pages
     from perdure.report.results_text import results_text
 
-    keep_findings(kept_findings(where), where)
-    write(docs / PAGE, results_text(where).encode())
+    findings = kept_findings(where)
+    keep_findings(findings, where)
+    write(docs / PAGE, results_text(where, findings).encode())
     print(f"Page: {docs / PAGE}")
-    for name, content in item_pages(where).items():
+    for name, content in item_pages(where, findings).items():
         write(docs / name, content.encode())
         if name.endswith(".md"):
             print(f"Page: {docs / name}")

@@ -1,10 +1,9 @@
 """The folder of committed results: records without tensors, findings, and the page made of them.
 
 Layout: HASH/record.json (one line, curves thinned), findings/ITEM-SCALE.json, searches/ID/search.json (how
-settings were chosen), notes/ITEM.md (by hand: what was tried where ours differ), estimates.json (what runs
-that are missing would take). Tables are computed
-again from the records; items that need the weights of runs keep the findings that were computed where the
-weights are.
+settings were chosen), notes/ITEM.md (by hand: what was tried where ours differ; see report/notes.py),
+estimates.json (what runs that are missing would take). Tables are computed again from the records; items that
+need the weights of runs keep the findings that were computed where the weights are.
 """
 
 from __future__ import annotations
@@ -201,9 +200,3 @@ def keep_findings(findings: Iterable[Findings], results: Path) -> None:
     """Write findings beside the records, for the report."""
     for one in findings:
         write(results / FOLDER / f"{one.file}.json", line(one.json))
-
-
-def note(results: Path, name: str) -> str:
-    """What was tried where ours differ from the paper, written by hand; empty if nothing is."""
-    path = results / "notes" / f"{name}.md"
-    return path.read_text(encoding="utf-8").strip() if path.is_file() else ""

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perdure.analysis.statistics import NOT_DECIDED
-from perdure.paper.committed import kept_findings, note
 from perdure.paper.findings import ASKED, CONTRADICTED, SUPPORTED, WEAKER, Conclusion, Findings
 from perdure.paper.item import items
 from perdure.paper.lacking import Lacking, missing
+from perdure.report.notes import Notes
 from perdure.report.numbers import would_decide_claim
 from perdure.report.results_text import cell_lines, place_of, seeds_text
 
@@ -22,21 +22,19 @@ ANSWERS = {
 """Verdicts as answers to a question."""
 
 
-def item_pages(results: Path) -> dict[str, str]:
+def item_pages(results: Path, findings: Sequence[Findings]) -> dict[str, str]:
     """The pages and figures of all items that have a page, by path below the folder of pages."""
     found: dict[str, str] = {}
-    lacking = missing(results)
-    every = sorted(kept_findings(results), key=place_of)
+    lacking, notes = missing(results), Notes(results, findings)
+    every = sorted(findings, key=place_of)
     for name, item in items().items():
         scales = [one for one in every if one.name == name]
         if item.page and scales:
-            found |= _files(item.page, scales, [each for each in lacking if each.name == name], results)
+            found |= _files(item.page, scales, [each for each in lacking if each.name == name], notes)
     return found
 
 
-def _files(
-    page: str, scales: Sequence[Findings], lacking: Sequence[Lacking], results: Path
-) -> dict[str, str]:
+def _files(page: str, scales: Sequence[Findings], lacking: Sequence[Lacking], notes: Notes) -> dict[str, str]:
     """The page of one item, and its figures."""
     first = scales[0]
     lines = [
@@ -49,7 +47,7 @@ def _files(
     figures: dict[str, str] = {}
     for one in scales:
         lines += ["", f"## Scale {one.scale}, n = {seeds_text(one)}", f"`{one.command}`", ""]
-        if said := note(results, one.file) or note(results, one.name):
+        if said := notes.about(one):
             lines += [said, ""]
         lines += _answers(one.conclusions)
         for number, drawing in enumerate(one.drawings, 1):

@@ -9,7 +9,7 @@ from pathlib import Path
 from perdure.analysis.statistics import AGREES, HIGHER, LOWER, MARGIN, NOT_DECIDED, number
 from perdure.options import option_text
 from perdure.paper.claims import THEMES
-from perdure.paper.committed import SCALES, kept_findings, note
+from perdure.paper.committed import SCALES
 from perdure.paper.comparison import COLUMNS
 from perdure.paper.conclusions import FACTOR
 from perdure.paper.findings import (
@@ -24,6 +24,7 @@ from perdure.paper.findings import (
 from perdure.paper.item import items
 from perdure.paper.lacking import Lacking, missing
 from perdure.paper.pairs import order_summary
+from perdure.report.notes import Notes
 from perdure.report.numbers import would_decide
 from perdure.report.searches import chosen_records, percent, short_name
 from perdure.report.tables import conclusion_text, number_text
@@ -63,22 +64,22 @@ VERDICTS = {
 """How findings are grouped, in this order."""
 
 
-def results_text(results: Path) -> str:
-    """The whole page. Equal results give equal text."""
-    findings = sorted(kept_findings(results), key=place_of)
-    lacking = missing(results)
+def results_text(results: Path, findings: Sequence[Findings]) -> str:
+    """The whole page, of a folder of results and its findings. Equal results give equal text."""
+    findings = sorted(findings, key=place_of)
+    lacking, notes = missing(results), Notes(results, findings)
     parts = [
         HEAD,
         _machines(results),
         _overview(findings, lacking),
-        _claims(findings, results),
+        _claims(findings, notes),
         _searches(results),
     ]
     for scale in SCALES:
         chosen = [one for one in findings if one.scale == scale]
         if chosen:
             parts.append(f"\n# Scale {scale}\n")
-            parts += [_section(one, results) for one in chosen]
+            parts += [_section(one, notes) for one in chosen]
     parts.append(_unfinished(lacking, {(one.name, one.scale) for one in findings}))
     return "\n".join(part.rstrip("\n") + "\n" for part in parts if part)
 
@@ -136,7 +137,7 @@ def seeds_text(one: Findings) -> str:
     return str(max(counts)) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
 
 
-def _claims(findings: Sequence[Findings], results: Path) -> str:
+def _claims(findings: Sequence[Findings], notes: Notes) -> str:
     """The four claims of the paper, what our items say about each, and why, as far as is known."""
     lines = ["## The four claims of the paper"]
     stated = {
@@ -145,7 +146,7 @@ def _claims(findings: Sequence[Findings], results: Path) -> str:
     }
     for place, theme in enumerate(THEMES, 1):
         lines += ["", f"{place}. **{theme.claim}.** {theme.summary(findings, stated)}"]
-        if why := note(results, f"claim-{place}"):
+        if why := notes.named(f"claim-{place}"):
             lines += ["", f"   {why}", ""]
         for one, conclusion in theme.found(findings):
             lines.append(f"   - {one.name}, {one.scale}: {conclusion_text(conclusion)}")
@@ -211,7 +212,7 @@ def _chosen(search: Search) -> Trial:
     return search.trials[(search.chosen or 1) - 1]
 
 
-def _section(one: Findings, results: Path) -> str:
+def _section(one: Findings, notes: Notes) -> str:
     """One item at one scale."""
     seeds = seeds_text(one)
     told = "" if seeds == NONE else f", n = {seeds}"
@@ -228,7 +229,7 @@ def _section(one: Findings, results: Path) -> str:
     lines += _listed("Questions of our own:", [each for each in one.conclusions if not each.of_the_paper])
     if one.pairs and (said_of_order := order_summary(one.pairs)):
         lines += [said_of_order, ""]
-    if tried := note(results, one.file) or note(results, one.name):
+    if tried := notes.about(one):
         lines += [tried, ""]
     lines += [*cell_lines(one.cells), ""] if one.cells else []
     heading = "Differs from the paper" if known else "How it was run"
