@@ -193,7 +193,11 @@ def test_the_question_about_memory_is_answered_from_cells():
     (alone,) = [each for name, each in judged.items() if "need not remember" in name and "LRU" in name]
     assert alone.verdict == SUPPORTED
     assert alone.contrast.mean == pytest.approx(20, abs=0.1)
-    (other,) = [each for name, each in judged.items() if "less with the LRU cell" in name]
+    (other,) = [
+        each
+        for name, each in judged.items()
+        if name.startswith("five XORs cost Online EWC less with the LRU")
+    ]
     assert other.verdict == CONTRADICTED
     assert other.contrast.mean == pytest.approx(10, abs=0.1)
 
@@ -211,4 +215,11 @@ def test_recurrences_have_settings_that_their_cells_can_learn():
     assert len(elman) == 5
     assert {config.hash for each in elman for config in each.configs("laptop", 3)} <= shared
     assert not [setting for setting in settings if setting.method == "hnet"]
+    about = {
+        title: [each.label.partition(": ")[2] for each in settings if each.label.startswith(f"{title}: ")]
+        for title in ("LRU", "min-GRU")
+    }
+    both = ["Fine-tuning, permuted", "Online EWC, permuted"]
+    assert about["LRU"] == [*both, "Online EWC, padded", "Online EWC, r = 1", "Fine-tuning, r = 5"]
+    assert about["min-GRU"] == [*both, "Fine-tuning, r = 1"]
     assert [setting for setting in find_item("recurrences").settings("paper") if setting.method == "hnet"]
