@@ -169,6 +169,7 @@ def test_hours_of_what_was_never_run_are_estimated_once(runs, tmp_path, monkeypa
     assert {config.seed for config in asked} == {0}
     assert estimate_missing(results, lambda text: None) == 16
     assert len(asked) == 16  # six methods at laptop scale, ten at paper scale
+    assert estimate_missing(results, lambda text: None, ["table-2"]) == 16  # those of others stay
     laptop = next(each for each in missing(results) if each.scale == "laptop")
     spent = {"hnet": [], "online-ewc": [], "si": [], "fine-tuning": []}
     for record in all_records(results)[0]:

@@ -11,7 +11,8 @@ from perdure.errors import PerdureError, unknown
 HELP = """\
 perdure results collect RUNS ...: copy finished records, findings and searches that results need
 perdure results prune: remove records that no table, figure or search needs any more
-perdure results estimate: time a few iterations of every setting that was never run, for what is missing
+perdure results estimate [ITEM ...]: time a few iterations of every setting that was never run, of all items
+                     or of these, to tell the core-hours of what is missing
 perdure results write: make the tables again, and from them docs/results.md, docs/report.html and others
 
   --results DIR        the folder of committed results (default: results)
@@ -33,18 +34,18 @@ def results(words: list[str]) -> int:
     if read.help or not read.positional:
         print(HELP, end="")
         return 0
-    action, *folders = read.positional
+    action, *named = read.positional
     if action not in ACTIONS:
         raise unknown("action", action, ACTIONS)
     where = path_option(read.options, "results") or Path("results")
     if action == "collect":
-        return _collect([Path(folder) for folder in folders], where)
-    if folders:
-        raise PerdureError(f"perdure results {action} takes only options, but '{folders[0]}' was given.")
+        return _collect([Path(folder) for folder in named], where)
+    if named and action != "estimate":
+        raise PerdureError(f"perdure results {action} takes only options, but '{named[0]}' was given.")
     if not where.is_dir():
         raise PerdureError(f"'{where}' is not a folder of results; perdure results collect RUNS makes one.")
     if action == "estimate":
-        return _estimate(where)
+        return _estimate(where, named)
     if action == "prune":
         return _prune(where)
     return _write(where, path_option(read.options, "docs") or Path("docs"))
@@ -75,11 +76,14 @@ def _prune(where: Path) -> int:
     return 0
 
 
-def _estimate(where: Path) -> int:
+def _estimate(where: Path, names: list[str]) -> int:
+    from perdure.paper.item import find_item
     from perdure.paper.lacking import ESTIMATES, estimate_missing
     from perdure.report.terminal import tell
 
-    count = estimate_missing(where, tell)
+    for name in names:
+        find_item(name)
+    count = estimate_missing(where, tell, names)
     print(f"{count} estimates are now in '{where / ESTIMATES}'.")
     return 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -82,14 +82,18 @@ def estimates(results: Path) -> dict[str, float]:
         ) from None
 
 
-def estimate_missing(results: Path, tell: Callable[[str], None]) -> int:
+def estimate_missing(results: Path, tell: Callable[[str], None], names: Collection[str] = ()) -> int:
     """Time a few iterations of each setting without a finished run, and keep the estimates; how many.
 
-    Those made before stay. Settings whose data are not there cannot be timed, and are told.
+    Those made before stay. Settings whose data are not there cannot be timed, and are told. If items are
+    named, only theirs are timed.
     """
     before, found = estimates(results), dict[str, float]()
-    for place, first in _never_run(results):
+    for name, place, first in _never_run(results):
         if first.hash in found:
+            continue
+        if names and name not in names:
+            found |= {first.hash: before[first.hash]} if first.hash in before else {}
             continue
         try:
             seconds = before.get(first.hash) or estimate(Plan([first], {}))[first.hash]
@@ -103,12 +107,12 @@ def estimate_missing(results: Path, tell: Callable[[str], None]) -> int:
     return len(found)
 
 
-def _never_run(results: Path) -> Iterator[tuple[str, Config]]:
-    """The settings without a finished run, in words and as the config of their first seed."""
+def _never_run(results: Path) -> Iterator[tuple[str, str, Config]]:
+    """The settings without a finished run: item, setting in words, and the config of their first seed."""
     known = {record.hash for record in all_records(results)[0]}
     for scale in reversed(SCALES):  # the smaller first: it is what most people wait for
         for name, item in items().items():
             for setting in item.settings(scale):
                 configs = setting.configs(scale, MOST_SEEDS)
                 if not any(config.hash in known for config in configs):
-                    yield f"{name}, {scale}, {setting.label}", configs[0]
+                    yield name, f"{name}, {scale}, {setting.label}", configs[0]
