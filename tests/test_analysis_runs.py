@@ -381,6 +381,7 @@ def test_the_catalogue_is_light():
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
     assert list(ANALYSES) == [
-        *("dimensionality", "importance", "step-importance", "supervised", "readout", "embeddings"),
+        *("dimensionality", "importance", "step-importance", "sensitivity", "supervised", "readout"),
+        "embeddings",
         *("flatness", "theory", "rehearsed", "steps", "transfer", "plasticity", "forgetting"),
     ]

@@ -64,6 +64,11 @@ _ENTRIES = (
         "what each step contributes to the Fisher of recurrent weights",
         choices.StepImportanceOptions,
     ),
+    Analysis(
+        "sensitivity",
+        "how far recurrent weights move the outputs, whatever is left of the loss",
+        choices.SensitivityOptions,
+    ),
     Analysis("supervised", "accuracy with only n dimensions of the hidden states", choices.Supervised),
     Analysis("readout", "similarity of the subspaces that the tasks' heads read", choices.Readout),
     Analysis(

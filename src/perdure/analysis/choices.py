@@ -47,6 +47,13 @@ class StepImportanceOptions(Options):
     """Training samples of each task."""
 
 
+class SensitivityOptions(Options):
+    """How far recurrent weights move the outputs, whatever is left of the loss."""
+
+    samples: PositiveInt | None = 200
+    """Training samples of each task."""
+
+
 class Supervised(AfterPhase):
     """How many dimensions the tasks need."""
 

@@ -1,4 +1,4 @@
-"""Analyses that the paper does not have, as findings: transfer, plasticity, importance by step."""
+"""Analyses that the paper does not have, as findings: transfer, plasticity, steps, sensitivity."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from perdure.analysis import choices
 from perdure.analysis.finding import Finding, Value, beside, lines
 from perdure.analysis.opened import OpenedRun
 from perdure.analysis.plasticity import Plasticity, dormant_share, effective_rank
+from perdure.analysis.sensitivity import sensitivity
 from perdure.analysis.step_importance import step_importance
 from perdure.analysis.transfer import mean, transfer
 from perdure.errors import PerdureError
@@ -79,9 +80,26 @@ def importance_by_step(run: OpenedRun, options: choices.StepImportanceOptions) -
     return beside(title, "step", series, "contribution")
 
 
+def sensitivities(run: OpenedRun, options: choices.SensitivityOptions) -> Finding:
+    """How far the recurrent weights move the outputs of each task, after its phase and at the end."""
+    last = len(run.phases) - 1
+    rows: list[list[Value]] = []
+    for task in range(len(run.record.tasks)):
+        found = [
+            sensitivity(*run.running(phase, task), run.data(phase)[task].train, task, options.samples)
+            for phase in (run.phase_of(task), last)
+        ]
+        rows.append([task + 1, *found])
+    columns = ["task", "after its phase", "at the end"]
+    series = {name: [float(row[place]) for row in rows] for place, name in enumerate(columns) if place}
+    title = f"{run.title}: sensitivity of outputs to recurrent weights, mean over weights"
+    return Finding(title, columns, rows, lines(range(1, len(rows) + 1), series, "task", "sensitivity"))
+
+
 OF_RUN: dict[str, Callable[[OpenedRun, Any], Finding]] = {
     "transfer": transferred,
     "plasticity": plasticity,
     "step-importance": importance_by_step,
+    "sensitivity": sensitivities,
 }
 """These analyses by name."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perdure.analysis.dimensionality import dimension_per_step
 from perdure.analysis.importance import keeper_of, mean_importance, stored_importance
 from perdure.analysis.opened import OpenedRun
 from perdure.analysis.statistics import MARGIN, number
 from perdure.analysis.step_importance import step_importance
-from perdure.paper.conclusions import Asked, Claim, Expectation
+from perdure.paper.conclusions import Asked, Claim, Expectation, Part
 from perdure.paper.findings import TableCell
 from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
 from perdure.paper.solved import RULE, counted, counting_cell
@@ -120,71 +120,82 @@ class _Intuition(Item):
 
 def claims_of(form: Form, scale: str) -> list[Claim]:
     """What the paper concludes from such a form."""
-    shortest, longest = form.lengths[scale][0], form.lengths[scale][-1]
-    column = f"mean importance, {form.title}"
-    short, long, padded = (
-        form.setting(i, p).label for i, p in ((shortest, shortest), (longest, longest), (longest, shortest))
-    )
-    by_pattern = f"i = p = {longest}", f"i = p = {shortest}"
-    by_length = f"i = {longest}", f"i = {shortest} (p = {shortest})"
 
-    def factor(
-        kind: type[Claim], said: str, measure: str, grown: str, words: tuple[str, str], expects: Expectation
-    ) -> Claim:
-        """How many times as large a measure is for a longer pattern or sequence."""
-        what = f"{measure.partition(',')[0]}, {words[0]} over {words[1]}"
-        parts = ((1.0, grown, measure), (-1.0, short, measure))
-        return kind(f"{said} ({form.title})", what, parts, expects, factors=True)
-
-    def more(said: str, grown: str, words: tuple[str, str], expects: Expectation, margin: float) -> Claim:
+    def more(said: str, grown: str, words: str, expects: Expectation, margin: float) -> Claim:
         """How many dimensions more the states fill."""
-        what = f"{DIMENSION}, {words[0]} minus {words[1]}"
-        parts = ((1.0, grown, DIMENSION), (-1.0, short, DIMENSION))
+        parts = ((1.0, grown, DIMENSION), (-1.0, ends.short, DIMENSION))
+        what = f"{DIMENSION}, {words}"
         return Claim(f"{said} ({form.title})", what, parts, expects, unit="dimensions", margin=margin)
 
+    ends = _ends(form, scale)
+    said = (
+        "recurrent weights become more important as patterns grow",
+        "the length of the sequence alone hardly changes their importance",
+        "the length of the pattern matters more than that of the sequence",
+    )
+    pattern, length = " minus ".join(ends.by_pattern), " minus ".join(ends.by_length)
+    step_said = (
+        "a single step contributes more to the importance as patterns grow",
+        "it contributes as much however long the sequence is",
+    )
     return [
-        factor(
-            Claim,
-            "recurrent weights become more important as patterns grow",
-            column,
-            long,
-            by_pattern,
-            "more",
-        ),
-        factor(
-            Claim,
-            "the length of the sequence alone hardly changes their importance",
-            column,
-            padded,
-            by_length,
-            "same",
-        ),
-        Claim(
-            f"the length of the pattern matters more than that of the sequence ({form.title})",
-            f"growth of mean importance with the pattern (p = {shortest} to {longest}, i = {longest}) over "
+        *growth(form, scale, importance_column(form), said),
+        more("longer patterns fill more dimensions of the hidden state", ends.long, pattern, "more", MARGIN),
+        more("longer sequences alone do not fill more dimensions", ends.padded, length, "same", 3.0),
+        *growth(form, scale, LARGEST_STEP, step_said, Asked),
+    ]
+
+
+def importance_column(form: Form) -> str:
+    """The column of a form's mean importance."""
+    return f"mean importance, {form.title}"
+
+
+class _Ends(NamedTuple):
+    """Labels of the shortest setting of a form, and of the longest with long and short patterns."""
+
+    short: str
+    long: str
+    padded: str
+    by_pattern: tuple[str, str]
+    """In words, the long and the short pattern."""
+    by_length: tuple[str, str]
+
+
+def _ends(form: Form, scale: str) -> _Ends:
+    shortest, longest = form.lengths[scale][0], form.lengths[scale][-1]
+    return _Ends(
+        form.setting(shortest, shortest).label,
+        form.setting(longest, longest).label,
+        form.setting(longest, shortest).label,
+        (f"i = p = {longest}", f"i = p = {shortest}"),
+        (f"i = {longest}", f"i = {shortest} (p = {shortest})"),
+    )
+
+
+def growth(
+    form: Form, scale: str, column: str, said: Sequence[str], kind: type[Claim] = Claim
+) -> list[Claim]:
+    """How many times as large a column is for longer patterns, longer sequences, and the one over the other.
+
+    `said` has the claim about each; the last may be missing.
+    """
+    ends, measure = _ends(form, scale), column.partition(",")[0]
+    shortest, longest = form.lengths[scale][0], form.lengths[scale][-1]
+    short = (-1.0, ends.short, column)
+    claims: list[tuple[str, tuple[Part, ...], Expectation]] = [
+        (f"{measure}, {' over '.join(ends.by_pattern)}", ((1.0, ends.long, column), short), "more"),
+        (f"{measure}, {' over '.join(ends.by_length)}", ((1.0, ends.padded, column), short), "same"),
+        (
+            f"growth of {measure} with the pattern (p = {shortest} to {longest}, i = {longest}) over "
             f"growth with the sequence (i = {shortest} to {longest}, p = {shortest})",
-            ((1.0, long, column), (-2.0, padded, column), (1.0, short, column)),
-            "more",
-            factors=True,
-        ),
-        more("longer patterns fill more dimensions of the hidden state", long, by_pattern, "more", MARGIN),
-        more("longer sequences alone do not fill more dimensions", padded, by_length, "same", 3.0),
-        factor(
-            Asked,
-            "a single step contributes more to the importance as patterns grow",
-            LARGEST_STEP,
-            long,
-            by_pattern,
+            ((1.0, ends.long, column), (-2.0, ends.padded, column), (1.0, ends.short, column)),
             "more",
         ),
-        factor(
-            Asked,
-            "it contributes as much however long the sequence is",
-            LARGEST_STEP,
-            padded,
-            by_length,
-            "same",
-        ),
+    ]
+    return [
+        kind(f"{sentence} ({form.title})", what, parts, expects, factors=True)
+        for sentence, (what, parts, expects) in zip(said, claims, strict=False)
     ]
 
 
@@ -201,7 +212,7 @@ def evaluate_form(form: Form, results: FinishedRuns, item: str) -> tuple[list[Ta
         (first, "p = i", form.tied(scale)),
         (second, f"p = {form.lengths[scale][0]}", form.padded(scale)),
     ):
-        runs = [_opened(results, setting) for setting in settings]
+        runs = [opened_runs(results, setting) for setting in settings]
         peaks = _dimensions(axes, form.lengths[scale], runs)
         axes.set_title(f"Dimensions of h_t, {kind}", fontsize=10)
         values = [tuple(_importance(run) for run in opened) for opened in runs]
@@ -217,7 +228,7 @@ def evaluate_form(form: Form, results: FinishedRuns, item: str) -> tuple[list[Ta
             label=kind,
         )
         for setting, found, peak in zip(settings, values, peaks, strict=True):
-            importance = counting_cell(results, setting, f"mean importance, {form.title}", found, item)
+            importance = counting_cell(results, setting, importance_column(form), found, item)
             cells += [
                 importance,
                 counting_cell(results, setting, DIMENSION, peak, item),
@@ -243,7 +254,7 @@ def evaluate_form(form: Form, results: FinishedRuns, item: str) -> tuple[list[Ta
     return known, Drawn(form.name, f"Intuition: {form.title}", caption, figure)
 
 
-def _opened(results: FinishedRuns, setting: Setting) -> list[OpenedRun]:
+def opened_runs(results: FinishedRuns, setting: Setting) -> list[OpenedRun]:
     """The runs of a setting that count."""
     return [OpenedRun(results.folder(record), record) for record in counted(results, setting)[0]]
 

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from perdure.analysis.sensitivity import sensitivity
 from perdure.analysis.statistics import Number
 from perdure.paper.comparison import Row, cells_of
 from perdure.paper.conclusions import Claim, asked, difference, interaction
 from perdure.paper.findings import TableCell
 from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
-from perdure.paper.items.intuition import Form, claims_of, evaluate_form
-from perdure.paper.solved import SOLVED
+from perdure.paper.items.intuition import Form, claims_of, evaluate_form, growth, opened_runs
+from perdure.paper.solved import SOLVED, counting_cell
 
 TWO_LAYERS = {"network.hidden": (128, 128)}
 """Where gates see the input alone, only a second layer can tell when in a sequence an input comes."""
@@ -55,6 +56,10 @@ LEARNT = {
 }
 """What each cell learns at laptop scale, as trials on a tuning seed showed (docs/log.md)."""
 XORS = ("r = 1", "r = 5")
+SENSITIVITY = "sensitivity of outputs"
+"""A column: how far recurrent weights move the outputs, which does not depend on the loss that is left."""
+SAMPLES = 200
+"""Training samples for it."""
 SMOKE = (("Elman", "LRU"), ("permuted", "r = 1"))
 """Cells and problems at smoke scale, where it is enough that everything runs."""
 ITERATIONS = 4000
@@ -185,13 +190,14 @@ class _Recurrences(Item):
         "that of what takes one state to the next: W_hh, or the decay and gate of diagonal cells."
     )
     note: str = (
-        "min-GRU and the selective cell have two layers of 128 units: their gates see the input alone, and "
-        "one layer does not learn to copy. At laptop scale even two do not learn patterns of ten steps or "
-        "XORs, and the LRU does not learn five XORs: shorter patterns are used there, and fine-tuning shows "
-        "what is learnt of the XORs. HNET and networks from scratch are left out there. Importance is "
-        "compared between lengths, at equal training "
-        f"and above {SOLVED:g} % accuracy only, never between cells, whose recurrent weights are not of the "
-        "same kind."
+        "The empirical Fisher follows what is left of the loss, which differs between networks here; the "
+        "sensitivity of outputs leaves the loss out (perdure analyse sensitivity). min-GRU and the selective "
+        "cell have two layers of 128 units: their gates see the input alone, and one layer does not learn to "
+        "copy. At laptop scale even two do not learn patterns of ten steps or XORs, and the LRU does not "
+        "learn five XORs: shorter patterns are used there, and fine-tuning shows what is learnt of the XORs. "
+        "HNET and networks from scratch are left out there. Importance is compared between lengths, at equal "
+        f"training and above {SOLVED:g} % accuracy only, never between cells, whose recurrent weights are "
+        "not of the same kind."
     )
 
     def settings(self, scale: str) -> list[Setting]:
@@ -212,7 +218,16 @@ class _Recurrences(Item):
 
     def findings_of_the_paper(self, scale: str) -> Sequence[Claim]:
         """Those of Fig. 3 and Table 2, which the paper has for other cells, and how cells differ."""
-        claims = [claim for form in _forms(scale) for claim in claims_of(form, scale)]
+        said = (
+            "recurrent weights move the outputs farther as patterns grow",
+            "the length of the sequence alone hardly changes how far they move them",
+            "the length of the pattern matters more for that than that of the sequence",
+        )
+        claims = [
+            claim
+            for form in _forms(scale)
+            for claim in (*claims_of(form, scale), *growth(form, scale, SENSITIVITY, said))
+        ]
         return [
             asked(claim) for claim in [*claims, *(c for title in _cells(scale) for c in _about_memory(title))]
         ]
@@ -227,11 +242,29 @@ class _Recurrences(Item):
         drawn: list[Drawn] = []
         for form in _forms(results.scale):
             more, figure = evaluate_form(form, results, "recurrences")
-            cells += more
+            cells += [*more, *_sensitivities(form, results)]
             caption = figure.caption.replace("W_hh and b_hh", "what takes one state to the next")
             drawn.append(replace(figure, caption=caption))
         cells += [cell for row in self._rows(results.scale) for cell in cells_of(row, results)]
         return cells, [*drawn, _loss_of_memory(results)]
+
+
+def _sensitivities(form: Form, results: FinishedRuns) -> list[TableCell]:
+    """How far recurrent weights move the outputs, in each setting of a form."""
+    settings = {one.label: one for one in (*form.tied(results.scale), *form.padded(results.scale))}
+    return [
+        counting_cell(
+            results,
+            setting,
+            SENSITIVITY,
+            tuple(
+                sensitivity(*run.running(0, 0), run.data(0)[0].train, samples=SAMPLES)
+                for run in opened_runs(results, setting)
+            ),
+            "recurrences",
+        )
+        for setting in settings.values()
+    ]
 
 
 def _loss_of_memory(results: FinishedRuns) -> Drawn:
