@@ -33,8 +33,8 @@ LENGTHS = {"smoke": (2, 3), "laptop": (5, 10, 15), "paper": (5, 10, 15, 20, 25)}
 """Input lengths of the experiment of Fig. 3."""
 SHORTER = LENGTHS | {"laptop": (3, 4, 5)}
 """Those of cells that do not learn longer patterns at laptop scale."""
-LONG = ("Elman", "LRU")
-"""Cells that learn the longer ones."""
+ABLE = ("Elman", "LRU")
+"""Cells that learn longer patterns, and XORs at least in part, in the iterations of laptop scale."""
 METHODS = {
     "Fine-tuning": "fine-tuning",
     "Online EWC": "online-ewc",
@@ -48,13 +48,6 @@ PROBLEMS: dict[str, tuple[str, dict[str, Any]]] = {
     "r = 5": ("pattern-manipulation", {"benchmark.r": 5}),
 }
 """The problems of Tables 1 and 2, in the order of what they demand."""
-LEARNT = {
-    "Elman": ("permuted", "padded", "r = 1", "r = 5"),
-    "LRU": ("permuted", "padded", "r = 1", "r = 5"),
-    "min-GRU": ("permuted",),
-    "Selective": ("permuted",),
-}
-"""What each cell learns at laptop scale at least in part, as trials on a tuning seed showed (docs/log.md)."""
 SENSITIVITY = "sensitivity of outputs"
 """A column: how far recurrent weights move the outputs, which does not depend on the loss that is left."""
 SAMPLES = 200
@@ -83,7 +76,7 @@ def _forms(scale: str) -> list[Form]:
             f"{title}, Fisher",
             "online-ewc",
             CELLS[title],
-            LENGTHS if title in LONG else SHORTER,
+            LENGTHS if title in ABLE else SHORTER,
         )
         for title in _cells(scale)
     ]
@@ -98,7 +91,7 @@ def _methods(scale: str, title: str, problem: str) -> list[str]:
         return list(METHODS)
     if problem == "permuted":
         return ["Fine-tuning", "Online EWC"]
-    if problem in LEARNT[title]:
+    if title in ABLE:
         return ["Online EWC"]
     return ["Fine-tuning"] if problem == "r = 1" else []
 
@@ -191,7 +184,7 @@ class _Recurrences(Item):
         "The empirical Fisher follows what is left of the loss, which differs between networks here; the "
         "sensitivity of outputs leaves the loss out (perdure analyse sensitivity). min-GRU and the selective "
         "cell have two layers of 128 units: their gates see the input alone, and one layer does not learn to "
-        "copy. At laptop scale even two do not learn patterns of ten steps or XORs: they have shorter patterns "
+        "copy. At laptop scale even two do not learn patterns of ten steps or XORs: their patterns are shorter "
         "there, and fine-tuning on one XOR shows what they learn. Five XORs are learnt only in part there. "
         "HNET and networks from scratch are left out there. Importance is compared between lengths, at equal "
         f"training and above {SOLVED:g} % accuracy only, never between cells, whose recurrent weights are "
