@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from perdure.analysis.sensitivity import sensitivity
 from perdure.analysis.statistics import Number
-from perdure.paper.comparison import Row, cells_of
+from perdure.paper.comparison import Row, cells_of, finished
 from perdure.paper.conclusions import Claim, asked, difference, interaction
 from perdure.paper.findings import TableCell
 from perdure.paper.item import Drawn, FinishedRuns, Item, Setting
@@ -230,8 +230,9 @@ class _Recurrences(Item):
             cells += [*more, *_sensitivities(form, results)]
             caption = figure.caption.replace("W_hh and b_hh", "what takes one state to the next")
             drawn.append(replace(figure, caption=caption))
-        cells += [cell for row in self._rows(results.scale) for cell in cells_of(row, results)]
-        return cells, [*drawn, _loss_of_memory(results)]
+        rows = finished(self._rows(results.scale), results)
+        cells += [cell for row in rows for cell in cells_of(row, results)]
+        return cells, [*drawn, _loss_of_memory(rows, results)]
 
 
 def _sensitivities(form: Form, results: FinishedRuns) -> list[TableCell]:
@@ -252,19 +253,18 @@ def _sensitivities(form: Form, results: FinishedRuns) -> list[TableCell]:
     ]
 
 
-def _loss_of_memory(results: FinishedRuns) -> Drawn:
+def _loss_of_memory(rows: Sequence[Row], results: FinishedRuns) -> Drawn:
     """How well Online EWC ends on each problem, by cell, and how well each task was learnt."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.4, 3.8), layout="constrained")
-    panels, scale, label = figure.subplots(1, 2, sharey=True), results.scale, "Online EWC"
-    problems = _problems(scale)
+    panels, problems = figure.subplots(1, 2, sharey=True), _problems(results.scale)
+    settings = {row.setting.label: row.setting for row in rows}
     for axes, column in zip(panels, ("during", "final"), strict=True):
-        for place, title in enumerate(_cells(scale)):
-            shown = [problem for problem in problems if label in _methods(scale, title, problem)]
-            numbers: list[Number] = [
-                results.number(_row(title, label, problem, scale).setting, column) for problem in shown
-            ]
+        for place, title in enumerate(_cells(results.scale)):
+            labels = {problem: _label(title, "Online EWC", problem) for problem in problems}
+            shown = [problem for problem in problems if labels[problem] in settings]
+            numbers: list[Number] = [results.number(settings[labels[one]], column) for one in shown]
             axes.errorbar(
                 [problems.index(problem) + 0.08 * place for problem in shown],
                 [one.mean for one in numbers],
