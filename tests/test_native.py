@@ -24,8 +24,8 @@ from perdure.networks.native import build, library
 from perdure.networks.native.library import LEVELS, VARIABLE, describe, function
 from perdure.networks.native.losses import class_loss, teacher_loss
 from perdure.networks.native.products import (
-    SquaredMap,
-    add_squares,
+    MeasuredMap,
+    add_measures,
     gradient,
     layer_gradients,
     linear,
@@ -277,8 +277,8 @@ def test_a_class_that_does_not_exist_is_an_error():
 
 
 @many
-@given(widths, widths, widths, lengths, st.booleans(), precisions)
-def test_squares_equal_a_loop_over_samples(wide, inputs, units, sequences, reverse, precision):
+@given(widths, widths, widths, lengths, st.booleans(), st.booleans(), precisions)
+def test_measures_equal_a_loop_over_samples(wide, inputs, units, sequences, reverse, magnitudes, precision):
     """Of two maps to the same outputs, one of which reads the states of the preceding step."""
     packing = pack_lengths(torch.tensor(sequences))
     source = torch.Generator().manual_seed(0)
@@ -288,13 +288,14 @@ def test_squares_equal_a_loop_over_samples(wide, inputs, units, sequences, rever
     totals = [torch.ones(wide, n, dtype=torch.float64) for n in (inputs, units)]
     bias_total = torch.ones(wide, dtype=torch.float64)
     ways = (ITSELF, BACKWARDS if reverse else FORWARDS)
-    maps = [SquaredMap(*each) for each in zip((x, h), ways, totals, strict=True)]
-    assert add_squares(maps, bias_total, delta, packing)
+    maps = [MeasuredMap(*each) for each in zip((x, h), ways, totals, strict=True)]
+    assert add_measures(maps, bias_total, delta, packing, magnitudes=magnitudes)
+    measure = torch.abs if magnitudes else torch.square
     deltas = packing.unpack(delta).double()
     for total, rows in zip(totals, (x, packing.before(h, backward=reverse)), strict=True):
         one_by_one = torch.einsum("ntg,ntf->ngf", deltas, packing.unpack(rows).double())
-        close(total.to(precision), (1 + one_by_one.square().sum(0)).to(precision))
-    close(bias_total.to(precision), (1 + deltas.sum(1).square().sum(0)).to(precision))
+        close(total.to(precision), (1 + measure(one_by_one).sum(0)).to(precision))
+    close(bias_total.to(precision), (1 + measure(deltas.sum(1)).sum(0)).to(precision))
 
 
 @few
@@ -507,9 +508,9 @@ def test_wrong_shapes_are_errors_not_crashes():
         sweeps.forward(sample.projection, None, sample.weight.double(), sweep)
     with pytest.raises(ValueError, match="rows of delta"):
         recurrent_gradient(sample.grad[1:], sample.grad[1:], sweep)
-    maps = [SquaredMap(sample.grad, ITSELF, torch.zeros(8, 8))]
+    maps = [MeasuredMap(sample.grad, ITSELF, torch.zeros(8, 8))]
     with pytest.raises(ValueError, match="total"):
-        add_squares(maps, torch.zeros(8), sample.grad, sample.packing)
+        add_measures(maps, torch.zeros(8), sample.grad, sample.packing, magnitudes=False)
 
 
 def test_building_imports_nothing_but_the_standard_library():

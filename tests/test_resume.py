@@ -23,6 +23,7 @@ from perdure.experiment import run
 from perdure.files import Damaged, read_json, read_tensors, write, write_json, write_tensors
 from perdure.learning.engine import RunOptions
 from perdure.learning.optimiser import OPTIMISERS
+from perdure.networks.arithmetic import DIGITS
 from perdure.storage.store import RunFolder, all_records, find_run
 from resuming import assert_equal, comparable, config_of
 
@@ -147,6 +148,7 @@ def test_numbers_do_not_depend_on_the_callers_threads(tmp_path):
     torch.set_num_threads(1)
     assert records[0].curves == records[1].curves
     assert records[0].machine["threads"] == "1"
+    assert records[0].machine["digits"] == str(DIGITS)
 
 
 def test_every_single_iteration_can_be_the_last(tmp_path):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from helpers import random_weights, sequences, whole
+from page_tree import data_of_runs
 from perdure.analysis.states import hidden_states
 from perdure.benchmarks.arrays import Arrays, save_tasks, tasks_from
 from perdure.benchmarks.task import check_tasks
@@ -363,8 +364,9 @@ def test_tables_figures_analyses_and_report_say_what_the_percentages_are(tmp_pat
     assert main(["report", "--out", "report.html"]) == 0
     page = (tmp_path / "report.html").read_text()
     assert "The numbers are R² on the test sets" in page
-    assert '"score":"R²"' in page
-    assert '"error":[[' in page
+    [shown] = data_of_runs(page).values()
+    assert shown["score"] == "R²"
+    assert len(shown["error"]) == 2
     assert (tmp_path / "figure.svg").stat().st_size > 1000
 
 

@@ -16,6 +16,7 @@ from perdure.files import Damaged
 from perdure.learning.engine import Results, RunOptions, learn
 from perdure.learning.learner import Learner
 from perdure.learning.splits import Splits
+from perdure.networks.arithmetic import DIGITS
 from perdure.networks.batch import Data
 from perdure.networks.native.library import describe
 from perdure.networks.network import Network
@@ -89,7 +90,8 @@ def _carry_out(
 ) -> Record:
     """Learn, from the start or from a checkpoint, and publish the record."""
     results = _learnt(config, tasks, learner, folder, options)
-    machine = {"device": options.device, "threads": str(options.threads), "kernels": describe()}
+    kernels = {"kernels": describe(), "digits": str(DIGITS)}
+    machine = {"device": options.device, "threads": str(options.threads), **kernels}
     record = make_record(config, tasks, results, machine)
     folder.publish(record, kept=options.keep)
     return record

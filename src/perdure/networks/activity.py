@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from perdure.networks.arithmetic import linear, transposed_product
 from perdure.networks.batch import Data
 from perdure.networks.layout import Weights
 from perdure.networks.network import Network
@@ -63,8 +64,8 @@ def moments(network: Network, weights: Weights, data: Data, index: Tensor, task:
             names = tuple((each.weight, each.biases[0]) for each in maps)
             ones = maps[0].inputs.new_ones(len(maps[0].inputs), 1)
             a = torch.cat([column for each in maps for column in (each.inputs.detach(), ones)], dim=1)
-            z = a @ joined(frozen, names).t()
-            found = [each.double().t() @ each.double() for each in (a, z)]
+            z = linear(a, joined(frozen, names))
+            found = [transposed_product(each, each) for each in (a.double(), z.double())]
             before = sums.get(names)
             sums[names] = (
                 (found[0], found[1]) if before is None else (before[0] + found[0], before[1] + found[1])

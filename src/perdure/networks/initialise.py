@@ -26,6 +26,7 @@ def initialise(layout: Layout, generator: torch.Generator) -> Weights:
 
 def orthogonal(size: int, generator: torch.Generator, dtype: torch.dtype = torch.float32) -> Tensor:
     """A uniformly random orthogonal matrix [size, size]: Q of a normal matrix, signs fixed by R."""
-    q, r = torch.linalg.qr(torch.randn(size, size, generator=generator, dtype=dtype))
+    drawn = torch.randn(size, size, generator=generator, dtype=dtype)
+    q, r = torch.linalg.qr(drawn.double())  # in double precision, so that all processors round to the same
     signed: Tensor = q * r.diagonal().sign()
-    return signed
+    return signed.to(dtype)

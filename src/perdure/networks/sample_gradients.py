@@ -14,9 +14,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from perdure.networks.arithmetic import transposed_product
 from perdure.networks.batch import Batch, Data
 from perdure.networks.layout import Weights
-from perdure.networks.native.products import SquaredMap, add_squares
+from perdure.networks.native.products import MeasuredMap, add_measures
 from perdure.networks.network import Network
 from perdure.networks.tape import AffineMap, Tape
 
@@ -100,13 +101,14 @@ def _add_maps(totals: Weights, maps: Sequence[AffineMap], delta: Tensor, measure
         # One step each: |delta a^T|^p = |delta|^p (|a|^p)^T, a single matrix product.
         sizes = _measured(delta, measure)
         for each in maps:
-            totals[each.weight] += sizes.t() @ _measured(each.inputs.detach(), measure)
+            totals[each.weight] += transposed_product(sizes, _measured(each.inputs.detach(), measure))
         of_biases += sizes.sum(0)
-    elif measure == "absolute" or not add_squares(
-        [SquaredMap(each.rows.detach(), each.direction, totals[each.weight]) for each in maps],
+    elif not add_measures(
+        [MeasuredMap(each.rows.detach(), each.direction, totals[each.weight]) for each in maps],
         of_biases,
         delta,
         packing,
+        magnitudes=measure == "absolute",
     ):
         deltas = packing.unpack(delta)
         of_biases += _measured(deltas.sum(1), measure).sum(0)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
-from torch.nn import functional
 
+from perdure.networks.arithmetic import linear
 from perdure.networks.layout import Weights
-from perdure.networks.native.library import available
-from perdure.networks.native.products import gradient, linear, linear_back
 from perdure.networks.packing import BACKWARDS, ITSELF, Packing
 
 
@@ -110,35 +107,6 @@ class TaskVector(NamedTuple):
         return torch.stack([weights[name] for name in self.names]).index_select(0, self.owner)
 
 
-class NativeAffine(torch.autograd.Function):
-    """Rows W^T + b by the compiled library: a row's result does not depend on other rows."""
-
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        """Outputs [S, G] of rows [S, F]."""
-        ctx.save_for_backward(rows, weight)
-        outputs = linear(rows, weight, bias)
-        assert outputs is not None  # the caller has checked that the library runs
-        return outputs
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        """Delta W, delta^T rows, and the sum of delta."""
-        rows, weight = ctx.saved_tensors
-        needs = ctx.needs_input_grad
-        of_weight, of_bias = (gradient(grad, rows) if needs[1] or needs[2] else None) or (None, None)
-        return linear_back(grad, weight) if needs[0] else None, of_weight, of_bias
-
-
-def projected(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Rows W^T + b [S, G] by the compiled library where it runs."""
-    if not available(rows):
-        return functional.linear(rows, weight, bias)
-    outputs: Tensor = NativeAffine.apply(rows, weight, bias)
-    return outputs
-
-
 def affine(
     weights: Weights,
     names: tuple[str, str],
@@ -149,7 +117,7 @@ def affine(
 ) -> Tensor:
     """Inputs W^T + b (plus a task vector), recorded on the tape if there is one."""
     weight, bias = names
-    outputs = projected(rows, weights[weight], weights[bias])
+    outputs = linear(rows, weights[weight], weights[bias])
     if task_vector is not None:
         outputs = outputs + task_vector.of_rows(weights)
     if tape is not None:

@@ -1,6 +1,6 @@
 """The functions of a batch's target, applied to the network's outputs.
 
-The two losses of classes run in the compiled library where it is available, unless a target has its own.
+The losses of classes and bits run in the compiled library where it is available, unless a target has its own.
 
 The loss of a sample is its negative log-likelihood, summed over the steps and outputs that are scored; a
 mini-batch's loss is the mean over its samples. All regularisation strengths refer to this scale.
@@ -13,8 +13,10 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from perdure.networks.arithmetic import sigmoid
 from perdure.networks.batch import Batch
-from perdure.networks.native.losses import class_loss, teacher_loss
+from perdure.networks.native.losses import bit_loss, class_loss, teacher_loss
+from perdure.targets.bernoulli import Bernoulli
 from perdure.targets.classes import IGNORED, Classes
 from perdure.targets.target import Target
 
@@ -22,15 +24,18 @@ from perdure.targets.target import Target
 def negative_log_likelihood(logits: Tensor, batch: Batch) -> Tensor:
     """Sum over all samples, steps and outputs of -log p(y | x); logits [M, outputs]."""
     target, wanted, mask = _of(batch), batch.targets, batch.mask
-    loss = None
-    if type(target).negative_log_likelihood is Classes.negative_log_likelihood:
+    own, loss = type(target).negative_log_likelihood, None
+    if own is Classes.negative_log_likelihood:
         loss = class_loss(logits, wanted if mask is None else wanted.masked_fill(~mask, IGNORED))
+    elif own is Bernoulli.negative_log_likelihood:
+        loss = bit_loss(logits, wanted, mask)
     return target.negative_log_likelihood(logits, wanted, mask) if loss is None else loss
 
 
 def score(logits: Tensor, batch: Batch) -> Tensor:
     """D NLL / d logits [M, outputs]; 0 where nothing is scored."""
-    return _of(batch).score(logits, batch.targets, batch.mask)
+    # In double precision, so that the digits of what is rounded do not depend on the processor.
+    return _of(batch).score(logits.double(), batch.targets, batch.mask).to(logits.dtype)
 
 
 def exact_scores(logits: Tensor, batch: Batch) -> Iterator[Tensor]:
@@ -42,7 +47,8 @@ def exact_scores(logits: Tensor, batch: Batch) -> Iterator[Tensor]:
     target, offsets = _of(batch), batch.answers.offsets
     for step in range(batch.answers.steps):
         rows = slice(*offsets[step : step + 2])
-        for part in target.exact_scores(logits[rows], None if batch.mask is None else batch.mask[rows]):
+        mask = None if batch.mask is None else batch.mask[rows]
+        for part in target.exact_scores(logits[rows].double(), mask):
             cotangent = torch.zeros_like(logits)
             cotangent[rows] = part
             yield cotangent
@@ -55,9 +61,12 @@ def draw(logits: Tensor, batch: Batch, generator: torch.Generator) -> Tensor:
 
 def distillation(logits: Tensor, teacher: Tensor, batch: Batch, temperature: float) -> Tensor:
     """The loss against a teacher's outputs [M, outputs], summed over all that is scored."""
-    target, loss = _of(batch), None
-    if type(target).distillation is Classes.distillation:
+    target = _of(batch)
+    own, loss = type(target).distillation, None
+    if own is Classes.distillation:
         loss = teacher_loss(logits, teacher, batch.mask, temperature)
+    elif own is Bernoulli.distillation:
+        loss = bit_loss(logits, sigmoid(teacher / temperature), batch.mask, temperature)
     return target.distillation(logits, teacher, batch.mask, temperature) if loss is None else loss
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-import torch
 from torch import Tensor
-from torch.nn import functional
+
+from perdure.networks.arithmetic import exp, sigmoid, softplus
 
 Likelihood = Literal["bernoulli", "gaussian"]
 
@@ -20,13 +20,13 @@ Likelihood = Literal["bernoulli", "gaussian"]
 def sample_latent(xi: Tensor, noise: Tensor) -> Tensor:
     """Z = mean + exp(logvar / 2) * noise, for xi = [mean | logvar] [S, 2L] and noise [S, L]."""
     mean, log_variance = xi.chunk(2, dim=1)
-    return mean + torch.exp(log_variance / 2) * noise
+    return mean + exp(log_variance / 2) * noise
 
 
 def prior_matching(xi: Tensor, prior_sd: float) -> Tensor:
     """sum_t KL( N(mean, var) || N(0, prior_sd^2) ) over all rows (Eq. vae:pm:approx)."""
     mean, log_variance = xi.chunk(2, dim=1)
-    ratio = torch.exp(log_variance) / prior_sd**2
+    ratio = exp(log_variance) / prior_sd**2
     square = mean.square() / prior_sd**2
     return (ratio + square - 1 - log_variance + 2 * math.log(prior_sd)).sum() / 2
 
@@ -43,10 +43,10 @@ def reconstruction(decoded: Tensor, x: Tensor, likelihood: Likelihood) -> Tensor
 def reconstruction_of_entries(decoded: Tensor, x: Tensor, likelihood: Likelihood) -> Tensor:
     """The same before it is summed [S, F]."""
     if likelihood == "bernoulli":
-        return functional.binary_cross_entropy_with_logits(decoded, x, reduction="none")
+        return softplus(decoded) - x * decoded
     return (x - decoded).square()
 
 
 def emitted(decoded: Tensor, likelihood: Likelihood) -> Tensor:
     """The replayed sequence: the likelihood's mean (probabilities of bits are not rounded)."""
-    return decoded.sigmoid() if likelihood == "bernoulli" else decoded
+    return sigmoid(decoded) if likelihood == "bernoulli" else decoded

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from perdure.hooks import PhaseContext, PhaseEnd, Step, Term
 from perdure.networks.activity import Moments, Names, joined, moments, separated
+from perdure.networks.arithmetic import product
 from perdure.networks.layout import Vectors, Weights
 from perdure.options import Composition
 from perdure.penalties.penalty import Penalty
@@ -32,8 +33,8 @@ class Projectors(NamedTuple):
 
     def __call__(self, change: Tensor) -> Tensor:
         """P_out dW P_in."""
-        result = change if self.inputs is None else change @ self.inputs
-        return result if self.outputs is None else self.outputs @ result
+        result = change if self.inputs is None else product(change, self.inputs)
+        return result if self.outputs is None else product(self.outputs, result)
 
 
 class Projecting(Penalty):

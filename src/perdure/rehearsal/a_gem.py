@@ -12,6 +12,7 @@ from typing import ClassVar
 import torch
 
 from perdure.hooks import PhaseContext, Step
+from perdure.networks.arithmetic import inner
 from perdure.networks.layout import Vectors
 from perdure.rehearsal.memory import Remembering, StoredTerm
 
@@ -42,7 +43,7 @@ class AGEMTerm(StoredTerm):
 
 def projected(gradients: Vectors, reference: Vectors) -> Vectors:
     """The gradient without its part against the reference, if it points against it."""
-    along = torch.stack([torch.dot(gradients[name], reference[name]) for name in gradients]).sum()
-    length = torch.stack([torch.dot(vector, vector) for vector in reference.values()]).sum()
+    along = torch.stack([inner(gradients[name], reference[name]) for name in gradients]).sum()
+    length = torch.stack([inner(vector, vector) for vector in reference.values()]).sum()
     excess = (along / length.clamp(min=torch.finfo(length.dtype).tiny)).clamp(max=0)
     return {name: gradient - excess * reference[name] for name, gradient in gradients.items()}

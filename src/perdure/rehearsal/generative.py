@@ -16,9 +16,9 @@ from typing import ClassVar, Literal
 import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
-from torch.nn import functional
 
 from perdure.hooks import PhaseContext, PhaseEnd, Step, Term, named_losses
+from perdure.networks.arithmetic import linear
 from perdure.networks.batch import Batch, asking, unlabelled
 from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.cells.cell import CellChoice
@@ -323,7 +323,7 @@ class GenerativeTerm(Term):
         encoders = self.context.networks_now(active, batches)
         features = features_of(encoders, batches, everywhere=True)
         xi = {
-            task: functional.linear(rows, latent["latent.weight"], latent["latent.bias"])
+            task: linear(rows, latent["latent.weight"], latent["latent.bias"])
             for task, rows in features.items()
         }
         latents = {

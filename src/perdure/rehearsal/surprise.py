@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
+from perdure.networks.arithmetic import linear
 from perdure.networks.batch import Batch, unlabelled
 from perdure.networks.layout import Vectors
 from perdure.networks.variational import reconstruction_of_entries
@@ -19,7 +19,7 @@ def reconstruction_errors(
 ) -> Tensor:
     """The mean loss per step of each sequence [B], through the mean of its latents and the task's decoder."""
     network, weights = encoder
-    xi = functional.linear(
+    xi = linear(
         network.features(weights, batch, task),
         *latent_layout(options, network).split(parameters["latent"]).values(),
     )

@@ -93,6 +93,13 @@ def _machines(results: Path) -> str:
         for record in records
     )
     lines += [f"- {count} runs: {kind}" for kind, count in sorted(kinds.items())]
+    if any("digits" not in record.machine for record in records):
+        lines += [
+            "",
+            "Runs without `digits` are older than the arithmetic that gives the same digits on all processors "
+            "with fused multiply-adds. Run again they come out a little different, since training magnifies "
+            "rounding.",
+        ]
     return "\n".join(lines) + "\n"
 
 

@@ -22,6 +22,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from perdure.errors import PerdureError
+from perdure.networks.arithmetic import inner, linear, product
 from perdure.networks.initialise import initialise
 from perdure.networks.layout import Layout, Vectors
 from perdure.networks.network import BODY, Network
@@ -298,9 +299,9 @@ def _spectrally_normalised(matrix: Tensor) -> Tensor:
     blocks = []
     for block in matrix.split(matrix.shape[1]):
         with torch.no_grad():
-            vector = torch.ones(block.shape[1], dtype=block.dtype, device=block.device)
+            vector = torch.ones(1, block.shape[1], dtype=block.dtype, device=block.device)
             for _ in range(POWER_STEPS):
-                vector = functional.normalize(block.t() @ (block @ vector), dim=0)
-            other = functional.normalize(block @ vector, dim=0)
-        blocks.append(block / torch.dot(other, block @ vector))  # u^T W v, differentiable in W
+                vector = functional.normalize(product(linear(vector, block), block), dim=1)
+            other = functional.normalize(linear(vector, block), dim=1)
+        blocks.append(block / inner(other[0], linear(vector, block)[0]))  # u^T W v, differentiable in W
     return torch.cat(blocks)

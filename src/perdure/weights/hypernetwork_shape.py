@@ -12,13 +12,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from perdure.errors import PerdureError
+from perdure.networks.arithmetic import linear, tanh
 from perdure.networks.layout import Axis, Layout, Vectors, Weights
 from perdure.networks.network import BODY, Network
 
 if TYPE_CHECKING:
     from perdure.weights.hypernetwork import Hypernetwork
 
-ACTIVATIONS = {"relu": torch.relu, "sigmoid": torch.sigmoid, "tanh": torch.tanh}
+ACTIVATIONS = {"relu": torch.relu, "sigmoid": torch.sigmoid, "tanh": tanh}
 
 
 @dataclass(frozen=True)
@@ -208,16 +209,14 @@ class HypernetworkShape:
         activate = ACTIVATIONS[self.options.activation]
         first, bias = weights[f"{number}.weight.0"], weights[f"{number}.bias.0"]
         if self.options.kind == "full":
-            hidden = functional.linear(embeddings, first, bias)[:, None]
+            hidden = linear(embeddings, first, bias)[:, None]
         else:
             # The first layer of [chunk embedding, task embedding], without materialising the pairs.
             chunks = weights[f"{number}.chunks"]
             of_chunk, of_task = first.split([chunks.shape[1], first.shape[1] - chunks.shape[1]], dim=1)
-            hidden = (
-                functional.linear(chunks, of_chunk, bias) + functional.linear(embeddings, of_task)[:, None]
-            )
+            hidden = linear(chunks, of_chunk, bias) + linear(embeddings, of_task)[:, None]
         for layer in range(1, len(self.options.hidden) + 1):
-            hidden = functional.linear(
+            hidden = linear(
                 activate(hidden), weights[f"{number}.weight.{layer}"], weights[f"{number}.bias.{layer}"]
             )
         return hidden.flatten(1)

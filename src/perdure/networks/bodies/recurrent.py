@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from perdure.networks.arithmetic import tanh
 from perdure.networks.bodies.body import Architecture, BodyInput, BodyPlan, dropped
 from perdure.networks.cells.cell import CellChoice, LayerInput, side_by_side
 from perdure.networks.layout import Axis, InitialisationRule, Layout, Weight, Weights
@@ -232,4 +233,4 @@ def _dense_tanh(
     tape: Tape | None,
     added: TaskVector | None = None,
 ) -> Tensor:
-    return affine(weights, (f"{name}.weight", f"{name}.bias"), rows, packing, tape, added).tanh()
+    return tanh(affine(weights, (f"{name}.weight", f"{name}.bias"), rows, packing, tape, added))

@@ -14,6 +14,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from perdure.networks.arithmetic import sigmoid, sqrt
 from perdure.networks.cells.cell import Cell, LayerInput
 from perdure.networks.cells.projecting import FORGETTING, matrix, read_out, readout
 from perdure.networks.cells.recurrence import backwards
@@ -92,7 +93,7 @@ class Diagonal(Cell):
             rows = len(given.rows)
             decay = copied_to_rows(weights, prefix + "decay_hh", rows, given.packing, given.tape)
         kept, lost = self.kept(decay), self.kept(decay, lost=True)
-        entering = projected * torch.sqrt(lost * (1 + kept))  # 1 - a^2, positive even where a rounds to 1
+        entering = projected * sqrt(lost * (1 + kept))  # 1 - a^2, positive even where a rounds to 1
         if given.tape is not None:
             given.tape.projections[prefix] = entering.detach()
         return linear_recurrence(REAL, given.packing, entering, kept, reverse=direction == 1)
@@ -100,7 +101,7 @@ class Diagonal(Cell):
     def kept(self, decay: Tensor, *, lost: bool = False) -> Tensor:
         """The factor a by which a state is retained from step to step; or 1 - a, what is `lost` of it."""
         logit = (decay + math.log(self.memory / (1 - self.memory))).clamp(-FARTHEST, FARTHEST)
-        return torch.sigmoid(-logit if lost else logit)
+        return sigmoid(-logit if lost else logit)
 
     def output(
         self, weights: Weights, prefix: str, states: Tensor, packing: Packing, tape: Tape | None

@@ -17,6 +17,7 @@ import torch
 from pydantic import Field, PositiveFloat
 from torch import Tensor
 
+from perdure.networks.arithmetic import exp
 from perdure.networks.cells.cell import Cell, LayerInput
 from perdure.networks.cells.diagonal import NativeDiagonal, Numbers, linear_recurrence
 from perdure.networks.cells.projecting import FORGETTING, matrix, on_rows, projected, rate, read_out, readout
@@ -77,9 +78,7 @@ class LRU(Cell):
     def sweep(self, weights: Weights, prefix: str, given: LayerInput, direction: int) -> Tensor:
         """The projection of all rows at once, then one complex multiplication and addition per step."""
         modulus, angle = (on_rows(weights, prefix + name, given) for name in ("modulus_hh", "angle_hh"))
-        scale = torch.sqrt(
-            -torch.expm1(-2 * self.forgetting(modulus))
-        )  # 1 - |lambda|^2, also where that is near 1
+        scale = self.scale(modulus)
         entering = projected(weights, prefix, MAPS, given, direction, torch.cat([scale, scale], dim=-1))
         if given.tape is not None:
             given.tape.projections[prefix] = entering.detach()
@@ -92,8 +91,12 @@ class LRU(Cell):
 
     def factor(self, parameter: Tensor, angle: Tensor) -> Tensor:
         """Real and imaginary part of lambda [..., 2 H]."""
-        size = (-self.forgetting(parameter)).exp()
-        return torch.cat([size * angle.cos(), size * angle.sin()], dim=-1)
+        size, turned = exp(-self.forgetting(parameter)), angle.double()  # rounded alike on all processors
+        return torch.cat([size * turned.cos().to(size.dtype), size * turned.sin().to(size.dtype)], dim=-1)
+
+    def scale(self, parameter: Tensor) -> Tensor:
+        """sqrt(1 - |lambda|^2), also where that is near 1."""
+        return torch.expm1(-2 * self.forgetting(parameter).double()).neg().sqrt().to(parameter.dtype)
 
     def output(
         self, weights: Weights, prefix: str, states: Tensor, packing: Packing, tape: Tape | None

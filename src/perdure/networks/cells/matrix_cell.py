@@ -17,13 +17,14 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from perdure.networks.arithmetic import linear
 from perdure.networks.cells.cell import Cell, LayerInput
 from perdure.networks.cells.layer import PARTS, Layer
 from perdure.networks.layout import Axis, InitialisationRule, Weight, Weights
 from perdure.networks.native.products import recurrent_gradient
 from perdure.networks.native.sweeps import Saved, Sweeps, sweeps_for
 from perdure.networks.packing import Packing, Sweep
-from perdure.networks.tape import AffineMap, projected, watched
+from perdure.networks.tape import AffineMap, watched
 
 
 class MatrixCell(Cell):
@@ -67,7 +68,7 @@ class MatrixCell(Cell):
         added = given.task_vectors[direction]
         bias_ih, bias_hh = weights[prefix + "bias_ih"], weights[prefix + "bias_hh"]
         bias = self.shifted(bias_ih if self.hidden_bias else bias_ih + bias_hh)
-        projection = projected(given.rows, weights[prefix + "weight_ih"], bias)
+        projection = linear(given.rows, weights[prefix + "weight_ih"], bias)
         if added is not None:
             projection = projection + added.of_rows(weights)
         hidden_bias = bias_hh if self.hidden_bias else None

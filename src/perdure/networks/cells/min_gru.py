@@ -12,6 +12,7 @@ from typing import Annotated
 from pydantic import Field
 from torch import Tensor
 
+from perdure.networks.arithmetic import sigmoid
 from perdure.networks.cells.input_gated import InputGated
 from perdure.networks.layout import Weights
 
@@ -26,4 +27,4 @@ class MinGRU(InputGated):
         """1 - z_t and z_t c_t."""
         del own
         gate = gate - math.log(self.memory / (1 - self.memory))
-        return (-gate).sigmoid(), gate.sigmoid() * candidate
+        return sigmoid(-gate), sigmoid(gate) * candidate

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from perdure.networks.arithmetic import exp, tanh
 from perdure.networks.cells.cell import LayerInput
 from perdure.networks.layout import Axis, InitialisationRule, Start, Weight, Weights
 from perdure.networks.packing import Packing
@@ -86,7 +87,7 @@ def rate(parameter: Tensor, factor: float) -> Tensor:
 
     Beyond, gradients would be 0 times infinity; a hypernetwork's first weights can be there.
     """
-    return (parameter + math.log(factor)).clamp(*RATES).exp()
+    return exp((parameter + math.log(factor)).clamp(*RATES))
 
 
 def readout(prefix: str, units: Axis, states: Axis, rule: InitialisationRule) -> dict[str, Weight]:
@@ -97,4 +98,4 @@ def readout(prefix: str, units: Axis, states: Axis, rule: InitialisationRule) ->
 def read_out(weights: Weights, prefix: str, states: Tensor, packing: Packing, tape: Tape | None) -> Tensor:
     """y_t = tanh(W_ho h_t + b_ho)."""
     weight, bias = READOUT
-    return affine(weights, (prefix + weight, prefix + bias), states, packing, tape).tanh()
+    return tanh(affine(weights, (prefix + weight, prefix + bias), states, packing, tape))

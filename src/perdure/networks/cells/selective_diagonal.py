@@ -12,8 +12,8 @@ from typing import Annotated
 
 from pydantic import Field
 from torch import Tensor
-from torch.nn import functional
 
+from perdure.networks.arithmetic import exp, softplus
 from perdure.networks.cells.cell import LayerInput
 from perdure.networks.cells.input_gated import InputGated
 from perdure.networks.cells.projecting import FORGETTING, on_rows, rate
@@ -38,6 +38,6 @@ class SelectiveDiagonal(InputGated):
 
     def terms(self, candidate: Tensor, gate: Tensor, own: Weights) -> tuple[Tensor, Tensor]:
         """exp(-Delta e^A) and Delta v; A is shifted so that a_t is `memory` where everything is 0."""
-        chosen = functional.softplus(gate)
+        chosen = softplus(gate)
         forgetting = rate(own["decay"], -math.log(self.memory) / math.log(2))
-        return (-chosen * forgetting).exp(), chosen * candidate
+        return exp(-chosen * forgetting), chosen * candidate

@@ -4,14 +4,6 @@
 
 #include "vectors.h"
 
-#include <math.h>
-
-#ifdef PERDURE_DOUBLE
-#define ROOT sqrt
-#else
-#define ROOT sqrtf
-#endif
-
 /* m <- m + (1 - beta1)(g - m), v <- beta2 v + (1 - beta2) g^2, psi <- psi - rate m / (sqrt(v) / root + epsilon).
  * `rate` and `root` hold the corrections of m and v; the gradient is multiplied by `factor`, which clips it; `decay` psi is
  * added to it (L2), `shrink` is the factor of psi before the step (AdamW). */

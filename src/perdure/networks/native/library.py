@@ -36,6 +36,8 @@ WAY: Signature = (SIZE, ADDRESS, SIZE, SIZE)
 SIGNATURES: dict[str, Signature] = {
     "linear_map": (SIZE, SIZE, SIZE, SIZE, *[ADDRESS] * 4),
     "outer_sum": (SIZE, ADDRESS, SIZE, SIZE, SIZE, *[ADDRESS] * 4),
+    "elementwise": (SIZE, SIZE, ADDRESS, ADDRESS),
+    "elementwise_back": (SIZE, SIZE, *[ADDRESS] * 3),
     "layer_gradients": (SIZE, ADDRESS, *[SIZE] * 4, *[ADDRESS] * 6),
     "pack_plan": (SIZE, ADDRESS, SIZE, ADDRESS, ADDRESS),
     "last_rows": (SIZE, ADDRESS, ADDRESS, SIZE, ADDRESS),
@@ -47,9 +49,10 @@ SIGNATURES: dict[str, Signature] = {
     "weighted_distance": (SIZE, *[ADDRESS] * 4, SIZE, ADDRESS, ADDRESS),
     "weighted_difference": (SIZE, *[ADDRESS] * 4, SIZE, ADDRESS, ctypes.c_double, ADDRESS),
     "class_loss": (SIZE, SIZE, *[ADDRESS] * 4),
+    "bit_loss": (SIZE, ctypes.c_double, *[ADDRESS] * 5),
     "teacher_loss": (SIZE, SIZE, ctypes.c_double, *[ADDRESS] * 5),
     "multiply_adds": (SIZE, ADDRESS, ADDRESS),
-    "outer_squares": (SIZE, ADDRESS, SIZE, ADDRESS, ADDRESS, SIZE, ADDRESS),
+    "outer_measures": (SIZE, SIZE, ADDRESS, SIZE, ADDRESS, ADDRESS, SIZE, ADDRESS),
 }
 
 

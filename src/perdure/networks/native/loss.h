@@ -1,4 +1,4 @@
-/* Losses of rows of logits and their gradients in one pass: cross-entropy with classes or with a teacher's outputs.
+/* Losses of logits and their gradients in one pass: cross-entropy with classes, with bits or with a teacher's outputs.
  *
  * Sums over classes and rows are in double precision and in order, so that they depend neither on the number of lanes
  * nor on where a row lies.
@@ -7,8 +7,6 @@
 #define PERDURE_LOSS_H
 
 #include "activations.h"
-
-#include <math.h>
 
 /* chances = softmax(factor * logits) of one row; returns log sum exp(factor * logits). */
 INLINE double softmax(int64_t classes, const real *logits, real factor, real *chances) {
@@ -32,6 +30,29 @@ INLINE double softmax(int64_t classes, const real *logits, real factor, real *ch
     const real share = (real)(1 / sum);
     for (int64_t c = 0; c < classes; c++) chances[c] *= share;
     return log(sum) + (double)(highest * factor);
+}
+
+/* T^2 sum of log(1 + exp(z / T)) - y z / T over the numbers that are `scored` (NULL: all); delta = T (s(z / T) - y) with
+ * the logistic function s. */
+static double bit_loss(int64_t count, double temperature, const real *logits, const real *targets,
+                       const uint8_t *scored, real *delta) {
+    const vector factor = spread((real)(1 / temperature)), times = spread((real)temperature);
+    double loss = 0;
+    for (int64_t i = 0; i < count; i += LANES) {
+        const int64_t here = count - i < LANES ? count - i : LANES;
+        const int whole = here == LANES;
+        const part rest = part_of(here);
+        const vector z = take(logits + i, whole, rest) * factor, y = take(targets + i, whole, rest);
+        real terms[LANES];
+        store(terms, softplus(z) - y * z);
+        put(delta + i, (logistic(z) - y) * times, whole, rest);
+        for (int64_t lane = 0; lane < here; lane++)
+            if (scored == NULL || scored[i + lane])
+                loss += (double)terms[lane];
+            else
+                delta[i + lane] = 0;
+    }
+    return loss * temperature * temperature;
 }
 
 /* sum of -log softmax(z)_y over rows; delta = softmax(z) - e_y. Rows whose class is negative are not scored. */

@@ -1,4 +1,4 @@
-"""Losses of classes in the compiled library: the sum over rows and its gradient in one pass."""
+"""Losses of classes and bits in the compiled library: the sum and its gradient in one pass."""
 
 from __future__ import annotations
 
@@ -31,6 +31,17 @@ def teacher_loss(logits: Tensor, teacher: Tensor, mask: Tensor | None, temperatu
     if not available(logits):
         return None
     loss: Tensor = TeacherLoss.apply(logits, teacher, mask, temperature)
+    return loss
+
+
+def bit_loss(logits: Tensor, targets: Tensor, mask: Tensor | None, temperature: float = 1.0) -> Tensor | None:
+    """T^2 times the sum over the mask of log(1 + e^(z / T)) - y z / T, from z [M, P] and y [M, P] in 0..1.
+
+    None if the library is not available.
+    """
+    if not available(logits):
+        return None
+    loss: Tensor = BitLoss.apply(logits, targets, mask, temperature)
     return loss
 
 
@@ -73,12 +84,8 @@ class TeacherLoss(torch.autograd.Function):
         """The sum; its gradient T (softmax(z / T) - softmax(teacher / T)) is computed along with it."""
         rows, classes = logits.shape
         given, wanted = (require(each, logits, rows, classes) for each in (logits, teacher))
-        scored = None if mask is None else mask.contiguous()
-        if scored is not None and (scored.shape != (rows,) or scored.dtype != torch.bool):
-            raise ValueError(f"teacher_loss: expected a mask of {rows} rows, got {list(scored.shape)}.")
         loss, delta = logits.new_empty(()), torch.empty_like(given)
-        tensors = (given, wanted, scored, loss, delta)
-        addresses = [None if tensor is None else tensor.data_ptr() for tensor in tensors]
+        addresses = _addresses(given, wanted, _mask("teacher_loss", mask, rows), loss, delta)
         ran(_run("teacher_loss", logits)(rows, classes, temperature, *addresses))
         ctx.save_for_backward(delta)
         return loss
@@ -89,3 +96,34 @@ class TeacherLoss(torch.autograd.Function):
         """The gradient, scaled."""
         (delta,) = ctx.saved_tensors
         return delta * grad, None, None, None
+
+
+class BitLoss(torch.autograd.Function):
+    """Binary cross-entropy at a temperature."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, targets: Tensor, mask: Tensor | None, temperature: float) -> Tensor:
+        """The sum; its gradient T (s(z / T) - y) is computed along with it."""
+        given, wanted = (require(each, logits, *logits.shape) for each in (logits, targets))
+        loss, delta = logits.new_empty(()), torch.empty_like(given)
+        addresses = _addresses(given, wanted, _mask("bit_loss", mask, *logits.shape), loss, delta)
+        ran(_run("bit_loss", logits)(given.numel(), temperature, *addresses))
+        ctx.save_for_backward(delta)
+        return loss
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        """The gradient, scaled."""
+        (delta,) = ctx.saved_tensors
+        return delta * grad, None, None, None
+
+
+def _mask(name: str, mask: Tensor | None, *shape: int) -> Tensor | None:
+    if mask is not None and (mask.shape != shape or mask.dtype != torch.bool):
+        raise ValueError(f"{name}: expected a mask {list(shape)}, got {list(mask.shape)} of {mask.dtype}.")
+    return None if mask is None else mask.contiguous()
+
+
+def _addresses(*tensors: Tensor | None) -> list[int | None]:
+    return [None if tensor is None else tensor.data_ptr() for tensor in tensors]

@@ -1,4 +1,4 @@
-"""Matrix products in the compiled library: affine maps, weight gradients, and their per-sample squares.
+"""Matrix products in the compiled library: affine maps, weight gradients, and their per-sample measures.
 
 Sums run in a fixed order, so that a row's result depends neither on other rows nor on its position in
 memory. Every function returns None or False if the library is not available; torch's products are to be
@@ -110,8 +110,8 @@ def _outer(delta: Tensor, inputs: Tensor, way: Way, bias: Tensor | None) -> Tens
     return out
 
 
-class SquaredMap(NamedTuple):
-    """One of the affine maps to some outputs, and where its per-sample squares are added up."""
+class MeasuredMap(NamedTuple):
+    """One of the affine maps to some outputs, and where its per-sample measures are added up."""
 
     rows: Tensor
     """Its inputs [S, F], or the states [S, F] if it reads those of the preceding step of a sweep."""
@@ -121,18 +121,20 @@ class SquaredMap(NamedTuple):
     """Of its weight [G, F], in float64."""
 
 
-def add_squares(maps: Sequence[SquaredMap], bias_total: Tensor, delta: Tensor, packing: Packing) -> bool:
-    """Add each sequence's squared gradients of the maps' weights [G, F] and bias [G] to the totals (float64).
+def add_measures(
+    maps: Sequence[MeasuredMap], bias_total: Tensor, delta: Tensor, packing: Packing, *, magnitudes: bool
+) -> bool:
+    """Add each sequence's measured gradients of the maps' weights [G, F] and bias [G] to totals (float64).
 
-    sum_n (sum_t delta_nt a_nt^T)^2 from delta [S, G] and inputs a [S, F] as packed rows; delta is read once
-    for all maps.
+    sum_n (sum_t delta_nt a_nt^T)^2, or with `magnitudes` sum_n |sum_t delta_nt a_nt^T|, from delta [S, G] and
+    inputs a [S, F] as packed rows; delta is read once for all maps.
     """
-    run = function("outer_squares", delta)
+    run = function("outer_measures", delta)
     if run is None:
         return False
     rows, wide = delta.shape
     if rows != packing.offsets[-1]:
-        raise ValueError(f"add_squares: {rows} rows of delta, but the packing has {packing.offsets[-1]}.")
+        raise ValueError(f"add_measures: {rows} rows of delta, but the packing has {packing.offsets[-1]}.")
     given, kept = require(delta, delta, rows, wide), []
     for each in maps:
         kept.append(require(each.rows, delta, rows, each.rows.shape[1]))
@@ -147,10 +149,10 @@ def add_squares(maps: Sequence[SquaredMap], bias_total: Tensor, delta: Tensor, p
     )
     sizes = packing.forward.way.sizes
     addresses = wide, given.data_ptr(), bias_total.data_ptr(), len(kept), table.ctypes.data
-    ran(run(packing.steps, sizes.ctypes.data, *addresses))
+    ran(run(magnitudes, packing.steps, sizes.ctypes.data, *addresses))
     return True
 
 
 def _require_total(total: Tensor, *shape: int) -> None:
     if total.shape != shape or total.dtype != torch.float64 or not total.is_contiguous():
-        raise ValueError(f"add_squares: expected a contiguous total {list(shape)} of torch.float64.")
+        raise ValueError(f"add_measures: expected a contiguous total {list(shape)} of torch.float64.")

@@ -6,12 +6,13 @@
  */
 #include "adam.h"
 #include "distance.h"
+#include "elementwise.h"
 #include "export.h"
 #include "linear.h"
 #include "loss.h"
+#include "measures.h"
 #include "outer.h"
 #include "peak.h"
-#include "squares.h"
 
 EXPORT(linear_map)(int64_t count, int64_t depth, int64_t units, int64_t transposed, const real *rows,
                    const real *weight, const real *bias, real *out) {
@@ -30,9 +31,17 @@ EXPORT(layer_gradients)(int64_t steps, const int64_t *sizes, int64_t direction, 
     return layer_gradients(steps, sizes, direction, wide, inputs, units, delta, x, h, of_input, of_bias, of_state);
 }
 
-EXPORT(outer_squares)(int64_t steps, const int64_t *sizes, int64_t wide, const real *delta, double *bias_total,
-                      int64_t maps, const squared_map *map) {
-    return outer_squares(steps, sizes, wide, delta, bias_total, maps, map);
+EXPORT(outer_measures)(int64_t magnitudes, int64_t steps, const int64_t *sizes, int64_t wide, const real *delta,
+                       double *bias_total, int64_t maps, const measured_map *map) {
+    return outer_measures(magnitudes ? MAGNITUDES : SQUARES, steps, sizes, wide, delta, bias_total, maps, map);
+}
+
+EXPORT(elementwise)(int64_t which, int64_t count, const real *values, real *out) {
+    return elementwise(which, count, values, out);
+}
+
+EXPORT(elementwise_back)(int64_t which, int64_t count, const real *delta, const real *y, real *out) {
+    return elementwise_back(which, count, delta, y, out);
 }
 
 /* settings: rate, beta1, beta2, epsilon, decay, shrink, root, factor, in double precision. */
@@ -85,6 +94,12 @@ EXPORT(class_loss)(int64_t rows, int64_t classes, const real *logits, const int6
     for (int64_t row = 0; row < rows; row++)
         if (targets[row] >= classes) return 0;
     *loss = (real)class_loss(rows, classes, logits, targets, delta);
+    return 1;
+}
+
+EXPORT(bit_loss)(int64_t count, double temperature, const real *logits, const real *targets, const uint8_t *scored,
+                 real *loss, real *delta) {
+    *loss = (real)bit_loss(count, temperature, logits, targets, scored, delta);
     return 1;
 }
 

@@ -8,6 +8,7 @@
 #ifndef PERDURE_VECTORS_H
 #define PERDURE_VECTORS_H
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -20,9 +21,11 @@
 #ifdef PERDURE_DOUBLE
 typedef double real;
 typedef uint64_t bits;
+#define ROOT sqrt
 #else
 typedef float real;
 typedef uint32_t bits;
+#define ROOT sqrtf
 #endif
 
 /* A register tile is ROWS x PANEL_VECTORS sums; with a row of factors and one factor spread they must all fit. */
@@ -113,6 +116,8 @@ INLINE vector between(vector value, real lowest, real highest) {
 
 /* The bit that is the sign. */
 INLINE lanes sign_of(vector value) { return (lanes)value & (lanes)spread((real)-0.0); }
+
+INLINE vector magnitude(vector value) { return (vector)((lanes)value ^ sign_of(value)); }
 
 /* The first `count` of a row's lanes: a column block at the right edge is narrower than a vector. */
 typedef struct {

@@ -1,10 +1,11 @@
-/* Squared gradients, sample by sample: for each sample the sum of outer products over its steps, squared and added up.
+/* Gradients measured sample by sample: for each sample the sum of outer products over its steps, squared or without its
+ * sign, and added up.
  *
  * A group of samples is packed at a time, one sample's rows after the other's, so that a tile of the totals is one walk
  * along a slice of the inputs and a panel of the deltas, from the group's first sample to its last.
  */
-#ifndef PERDURE_SQUARES_H
-#define PERDURE_SQUARES_H
+#ifndef PERDURE_MEASURES_H
+#define PERDURE_MEASURES_H
 
 #include "outer.h"
 
@@ -12,7 +13,7 @@
 #define GROUP_SIZE 262144 /* and numbers of those */
 #define BLOCK 120         /* rows of the result that are worked on at once, so that they stay in the second cache */
 
-/* A tile of squares is RANK x PANEL. Where there are registers for both, the totals of a tile stay in them along with its
+/* A tile is RANK x PANEL. Where there are registers for both, the totals of a tile stay in them along with its
  * sums from a group's first sample to its last; elsewhere they are in memory, since the sums need all registers. */
 #if defined(__AVX512F__)
 #define TOTALS_HELD 1
@@ -27,7 +28,7 @@ typedef struct {
     const real *rows;
     int64_t width, direction;
     double *total; /* [wide, width] */
-} squared_map;
+} measured_map;
 
 /* A group of samples, by decreasing length, and their packed rows, one sample after the other. */
 typedef struct {
@@ -39,10 +40,17 @@ typedef struct {
 /* Steps of a sample that have inputs: the first of a sweep goes on from no other, its inputs are zero. */
 INLINE int64_t linked_steps(int64_t length, int64_t direction) { return direction == ITSELF ? length : length - 1; }
 
-/* totals[r, :] += sum over samples of (sum over k of slice[k, r] panel[k, :])^2; of a map that does not read the rows
+/* What is added up. */
+typedef enum { SQUARES, MAGNITUDES } measure;
+
+INLINE vector with_measure(const measure how, vector sum, vector total) {
+    return how == SQUARES ? multiply_add(sum, sum, total) : total + magnitude(sum);
+}
+
+/* totals[r, :] += sum over samples of the measure of (sum over k of slice[k, r] panel[k, :]); of a map that does not read the rows
  * themselves each sample has a row less in the slice, and its panel begins with a row that is skipped if it runs
  * forwards, and ends with such a row if backwards. */
-INLINE void tile_of_squares(const int vectors, const samples *these, int64_t direction, const real *slice,
+INLINE void tile_of_measures(const int vectors, const measure how, const samples *these, int64_t direction, const real *slice,
                             const real *panel, real *totals) {
     vector total[RANK][PANEL_VECTORS];
 #pragma GCC unroll 12
@@ -77,9 +85,9 @@ INLINE void tile_of_squares(const int vectors, const samples *these, int64_t dir
             for (int v = 0; v < vectors; v++) {
                 real *in_memory = totals + r * PANEL + v * LANES;
                 if (TOTALS_HELD)
-                    total[r][v] = multiply_add(sum[r][v], sum[r][v], total[r][v]);
+                    total[r][v] = with_measure(how, sum[r][v], total[r][v]);
                 else
-                    store(in_memory, multiply_add(sum[r][v], sum[r][v], load(in_memory)));
+                    store(in_memory, with_measure(how, sum[r][v], load(in_memory)));
             }
     }
 #pragma GCC unroll 12
@@ -89,7 +97,7 @@ INLINE void tile_of_squares(const int vectors, const samples *these, int64_t dir
 }
 
 /* The inputs of all samples as slices. Rows are read step by step, as they lie in memory. */
-static void pack_inputs(real *to, const squared_map *map, const samples *these) {
+static void pack_inputs(real *to, const measured_map *map, const samples *these) {
     const int64_t skipped = map->direction == ITSELF ? 0 : 1, later = map->direction == BACKWARDS ? 1 : 0;
     for (int64_t step = 0; step < these->lengths[0] - skipped; step++)
         for (int64_t n = 0; n < these->count && step < these->lengths[n] - skipped; n++) {
@@ -105,8 +113,8 @@ static void pack_deltas(real *to, int64_t wide, const real *delta, const samples
             pack_row(to, delta + (these->steps[step] + n) * wide, wide, PANEL, these->starts[n] + step, these->rows);
 }
 
-/* total [wide] += the square of each sample's sum of deltas. */
-static void add_bias_squares(int64_t wide, const samples *these, const real *panels, double *total) {
+/* total [wide] += the measure of each sample's sum of deltas. */
+static void add_bias_measures(measure how, int64_t wide, const samples *these, const real *panels, double *total) {
     for (int64_t column = 0; column < wide; column += PANEL) {
         const real *panel = panels + column * apart(these->rows);
         for (int64_t n = 0; n < these->count; n++) {
@@ -114,23 +122,24 @@ static void add_bias_squares(int64_t wide, const samples *these, const real *pan
             for (int64_t k = 0; k < these->lengths[n]; k++, panel += PANEL)
                 for (int64_t c = 0; c < PANEL; c++) sum[c] += panel[c];
             for (int64_t c = 0; c < least(PANEL, wide - column); c++)
-                total[column + c] += (double)sum[c] * (double)sum[c];
+                total[column + c] += how == SQUARES ? (double)sum[c] * (double)sum[c] : fabs((double)sum[c]);
         }
     }
 }
 
 /* The totals of a map's tiles from row `first` to `last`, a panel's tiles one after the other in `sums`. */
-static void map_squares(int64_t first, int64_t last, int64_t tall, int64_t wide, const samples *these, int64_t direction,
-                        const real *slices, const real *panels, real *sums) {
+static void map_measures(measure how, int64_t first, int64_t last, int64_t tall, int64_t wide, const samples *these,
+                         int64_t direction, const real *slices, const real *panels, real *sums) {
     const int64_t apart_rows = apart(these->rows);
     for (int64_t column = 0; column < wide; column += PANEL)
         for (int64_t row = first; row < last; row += RANK) {
             const real *slice = slices + row * apart_rows, *panel = panels + column * apart_rows;
             real *sum = sums + column * tall + row * PANEL;
-            if (wide - column > LANES)
-                tile_of_squares(2, these, direction, slice, panel, sum);
-            else
-                tile_of_squares(1, these, direction, slice, panel, sum);
+            const int vectors = wide - column > LANES ? 2 : 1;
+#define CASE(v, m) \
+    if (vectors == v && how == m) tile_of_measures(v, m, these, direction, slice, panel, sum);
+            CASE(1, SQUARES) CASE(2, SQUARES) CASE(1, MAGNITUDES) CASE(2, MAGNITUDES)
+#undef CASE
         }
 }
 
@@ -154,10 +163,10 @@ static void group_samples(samples *these, int64_t first, int64_t count, int64_t 
     }
 }
 
-/* Add the squares of each sample's gradients, of the weights of maps to the same outputs and of their bias [wide], to
+/* Add the measure of each sample's gradients, of the weights of maps to the same outputs and of their bias [wide], to
  * totals of double precision; rows per step never grow. */
-static int outer_squares(int64_t steps, const int64_t *sizes, int64_t wide, const real *delta, double *bias_total,
-                         int64_t maps, const squared_map *map) {
+static int outer_measures(measure how, int64_t steps, const int64_t *sizes, int64_t wide, const real *delta, double *bias_total,
+                          int64_t maps, const measured_map *map) {
     int64_t tall = 0;
     for (int64_t m = 0; m < maps; m++) tall += up_to(map[m].width, RANK);
     const int64_t right_width = up_to(wide, PANEL), count = sizes[0], totals = tall * right_width;
@@ -170,13 +179,13 @@ static int outer_squares(int64_t steps, const int64_t *sizes, int64_t wide, cons
     for (int64_t first = 0; ready && first < count; first += group) {
         group_samples(&these, first, least(group, count - first), steps, sizes);
         pack_deltas(panels, wide, delta, &these);
-        add_bias_squares(wide, &these, panels, bias_total);
+        add_bias_measures(how, wide, &these, panels, bias_total);
         for (int64_t m = 0, start = 0; m < maps; start += up_to(map[m++].width, RANK)) {
             const int64_t end = start + map[m].width;
             pack_inputs(slices + start * apart(these.rows), &map[m], &these);
             for (int64_t block = start; block < end; block += BLOCK)
-                map_squares(block, least(block + BLOCK, end), tall, wide, &these, map[m].direction, slices, panels,
-                            sums);
+                map_measures(how, block, least(block + BLOCK, end), tall, wide, &these, map[m].direction, slices, panels,
+                             sums);
         }
     }
     const real *sum = sums;
