@@ -96,9 +96,9 @@ def _machines(results: Path) -> str:
     if any("digits" not in record.machine for record in records):
         lines += [
             "",
-            "Runs without `digits` are older than the arithmetic that gives the same digits on all processors "
-            "with fused multiply-adds. Run again they come out a little different, since training magnifies "
-            "rounding.",
+            "Runs without `digits` are older than the arithmetic that gives the same digits on all "
+            "processors with fused multiply-adds. Run again they come out a little different, since "
+            "training magnifies rounding.",
         ]
     return "\n".join(lines) + "\n"
 
