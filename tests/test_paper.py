@@ -331,6 +331,43 @@ def test_an_estimate_grows_with_the_tasks_that_a_benchmark_really_has(monkeypatc
     assert list(seconds.values()) == [3 * (iterations + 1), 3 * (iterations + 1) * 7]
 
 
+def test_whoever_waits_for_an_estimate_does_not_wait_long(monkeypatch):
+    """When time is up, settings last as long as others of their benchmark and method, or as all others."""
+    quick, slow, *same, alone = (
+        build("permuted-copy", method, scale="smoke", **TINY, training__learning_rate=rate)
+        for method, rate in (("si", 0.1), ("hnet", 0.1), ("hnet", 0.2), ("hnet", 0.3), ("masking", 0.1))
+    )
+    last = replace(slow, seed=1)
+    timed = []
+
+    def measured(config, device):
+        timed.append(config)
+        clock.now += 20.0
+        return {"si": 10.0, "hnet": 40.0}[config.method]
+
+    clock = Clock(0.0)
+    monkeypatch.setattr(perdure.paper.plan, "monotonic", clock.read)
+    monkeypatch.setattr(perdure.paper.plan, "_measured", measured)
+    seconds = estimate(Plan([quick, slow, *same, alone, last], {}))
+    assert timed == [quick, slow]
+    expected = [(quick, 10.0), (slow, 40.0), (last, 40.0), *((each, 40.0) for each in same), (alone, 25.0)]
+    assert seconds == {config.hash: each for config, each in expected}
+
+
+def test_an_estimate_times_each_kind_of_run_first(monkeypatch):
+    first, second = (
+        build("permuted-copy", "si", scale="smoke", **TINY, training__learning_rate=rate)
+        for rate in (0.1, 0.2)
+    )
+    other = build("permuted-copy", "masking", scale="smoke", **TINY)
+    timed = []
+    monkeypatch.setattr(
+        perdure.paper.plan, "_measured", lambda config, device: float(timed.append(config.hash) or 1)
+    )
+    estimate(Plan([first, second, other], {}))
+    assert timed == [first.hash, other.hash, second.hash]
+
+
 def test_damaged_records_are_named(finished, tmp_path, capsys):
     shutil.copytree(finished.runs, tmp_path / "runs")
     name = next(iter(finished.records))

@@ -187,8 +187,8 @@ def _announce(work: Plan, workers: int, scale: str, where: str) -> Mapping[str, 
         tell(
             f"The other {len(work.missing)} take about {duration(seconds)} on one core, so "
             f"{duration(seconds / workers)} with {workers} at once "
-            "(estimated from finished seeds, or from a few iterations of the first two tasks: later tasks "
-            "can take longer, early stopping makes them shorter)."
+            "(from finished seeds, from a few iterations, or from similar settings: later tasks can take "
+            "longer, early stopping makes them shorter)."
         )
     return costs
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from perdure.config import Config
@@ -21,6 +22,8 @@ from perdure.storage.store import RunFolder
 
 STEPS = 4
 """Iterations timed for an estimate; the first is discarded."""
+PATIENCE = 30.0
+"""Seconds after which no further setting is timed; those that are left are taken to be like others."""
 
 
 @dataclass(frozen=True)
@@ -66,18 +69,42 @@ def plan(
 def estimate(work: Plan, device: str = "cpu") -> dict[str, float]:
     """Approximate seconds on one core of each missing run, by hash.
 
-    A setting with finished seeds is assumed to take as long as these did. For the others, a few iterations
-    of the first two tasks are timed. Early stopping makes a run shorter than this; work that grows with the
-    number of tasks makes it longer.
+    A setting with finished seeds is assumed to take as long as these did. For others a few iterations of the
+    first two tasks are timed; whoever waits for that wants to know whether it is minutes or days, so after
+    PATIENCE the rest is taken to last as long as settings of the same benchmark and method, or as all others.
+    Early stopping makes a run shorter than this; work that grows with the number of tasks makes it longer.
     """
-    seconds: dict[str, list[float]] = {}
+    spent: dict[str, list[float]] = {}
+    settings: dict[str, Config] = {}
     for config in work.configs:
+        settings.setdefault(_setting(config), config)
         if config.hash in work.found:
-            seconds.setdefault(_setting(config), []).append(work.found[config.hash].seconds)
-    for config in work.missing:
-        if _setting(config) not in seconds:
-            seconds[_setting(config)] = [_measured(config, device)]
-    return {config.hash: statistics.mean(seconds[_setting(config)]) for config in work.missing}
+            spent.setdefault(_setting(config), []).append(work.found[config.hash].seconds)
+    seconds = {setting: statistics.mean(each) for setting, each in spent.items()}
+    begun = monotonic()
+    for setting in _each_kind_first(settings):
+        if setting not in seconds and monotonic() - begun <= PATIENCE:
+            seconds[setting] = _measured(settings[setting], device)
+    kinds: dict[tuple[str, str], list[float]] = {}
+    for setting, each in seconds.items():
+        kinds.setdefault(_kind(settings[setting]), []).append(each)
+
+    def expected(config: Config) -> float:
+        known = seconds.get(_setting(config))
+        return statistics.mean(kinds.get(_kind(config), seconds.values())) if known is None else known
+
+    return {config.hash: expected(config) for config in work.missing}
+
+
+def _each_kind_first(settings: Mapping[str, Config]) -> list[str]:
+    """The settings, but one of each benchmark and method before all others."""
+    first = {_kind(config): setting for setting, config in reversed(list(settings.items()))}.values()
+    return [*reversed(list(first)), *(setting for setting in settings if setting not in first)]
+
+
+def _kind(config: Config) -> tuple[str, str]:
+    """What settings have in common that take about as long."""
+    return config.benchmark.name, config.method
 
 
 def _setting(config: Config) -> str:
