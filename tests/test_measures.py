@@ -108,7 +108,7 @@ def test_plasticity_is_that_of_the_newest_task(tmp_path):
     assert found[1].rank == pytest.approx(effective_rank(states))
 
 
-@pytest.mark.parametrize("name", ["plasticity", "recurrences"])
+@pytest.mark.parametrize("name", ["newer-methods", "plasticity", "recurrences"])
 def test_items_beyond_the_paper_run_at_smoke_scale(name, tmp_path):
     item = find_item(name)
     configs = item.configs("smoke", 1)
@@ -200,6 +200,45 @@ def test_the_question_about_memory_is_answered_from_cells():
     ]
     assert other.verdict == CONTRADICTED
     assert other.contrast.mean == pytest.approx(10, abs=0.1)
+
+
+def test_newer_methods_are_compared_with_those_of_the_paper():
+    """MAS is 1 below Online EWC and 5 above the anchor, and falls by 3 with length alone, Online EWC by 7."""
+    final = {
+        ("Online EWC", "permuted"): 98.0,
+        ("Online EWC", "padded"): 91.0,
+        ("MAS", "permuted"): 97.0,
+        ("MAS", "padded"): 94.0,
+        ("L2 anchor", "permuted"): 92.0,
+        ("ER", "permuted"): 99.5,
+        ("HNET", "permuted"): 99.9,
+    }
+    cells = []
+    for place, ((method, problem), value) in enumerate(final.items()):
+        values = tuple(value + 0.01 * place * seed for seed in range(3))
+        cells.append(TableCell(f"{method}, {problem}", "final", number(values), values=values))
+    claims = find_item("newer-methods").findings_of_the_paper("laptop")
+    judged = {each.paper: found for each in claims if (found := each.judged(cells)) is not None}
+    verdicts = {name: (found.verdict, round(found.contrast.mean, 1)) for name, found in judged.items()}
+    assert verdicts == {
+        "MAS is better than Online EWC (permuted)": (CONTRADICTED, -1.0),
+        "MAS is better than Online EWC (padded)": (SUPPORTED, 3.0),
+        "L2 anchor is better than Online EWC (permuted)": (CONTRADICTED, -6.0),
+        "ER is better than HNET (permuted)": (CONTRADICTED, -0.4),
+        "MAS is better than L2 anchor (permuted)": (SUPPORTED, 5.0),
+        "length alone costs MAS less than Online EWC": (SUPPORTED, 4.0),
+    }
+    assert all(found.paper.startswith("Asked here: ") for found in judged.values())
+
+
+def test_newer_methods_share_runs_with_the_items_of_the_paper():
+    """Rows of the paper's methods are runs of its tables, so nothing is trained twice."""
+    item = find_item("newer-methods")
+    names = ("table-1", "table-2", "smnist")
+    shared = {config.hash for name in names for config in find_item(name).configs("laptop", 3)}
+    paper = [each for each in item.settings("laptop") if each.method in ("hnet", "online-ewc")]
+    assert len(paper) == 6
+    assert {config.hash for each in paper for config in each.configs("laptop", 3)} <= shared
 
 
 def test_recurrences_have_settings_that_their_cells_can_learn():

@@ -446,7 +446,7 @@ def test_a_plan_builds_no_data(tmp_path, monkeypatch, capsys):
     assert "has no treebank" in capsys.readouterr().err
 
 
-BEYOND = ("dsa", "recurrences", "plasticity")
+BEYOND = ("dsa", "newer-methods", "recurrences", "plasticity")
 SAME = {"upsampling": {("m = 1", "u = 1")}}
 """Rows that are one run by definition."""
 

@@ -345,7 +345,7 @@ def test_questions_of_our_own_are_listed_apart_and_count_for_nothing(tmp_path):
     assert "<h4>Questions of our own</h4>" in ours
 
 
-@pytest.mark.parametrize("name", ["dsa", "plasticity", "recurrences"])
+@pytest.mark.parametrize("name", ["dsa", "newer-methods", "plasticity", "recurrences"])
 def test_what_the_paper_does_not_have_cannot_differ_from_it(name, tmp_path):
     item = items()[name]
     assert not in_paper(item.source)

@@ -308,6 +308,7 @@ ORDER = (
     "copy-examples",
     "data-sets",
     "dsa",
+    "newer-methods",
     "recurrences",
     "plasticity",
 )
