@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import subprocess
@@ -198,6 +199,43 @@ def test_options_of_every_listed_cell_are_searched(cells, domain, sampler):
     for point in generation(sampler, space, SI, 4):
         assert ("network.cell.forget_offset" in point) == (point["network.cell"] == "lstm")
         assert SI.config(point, 0).network.cell.name == point["network.cell"]
+
+
+@pytest.mark.parametrize("cells", [("elman", "lstm"), ("lstm", "elman"), ("elman", "gru", "lstm"), ("lstm",)])
+@pytest.mark.parametrize("sampler", ["random", "grid", "tpe"])
+def test_an_option_of_one_cell_leaves_the_others_in_the_search(cells, sampler):
+    """Given without a condition, it was drawn for all cells, and points of the others were refused."""
+    given = Space.of({"network.cell": list(cells), "network.cell.forget_offset": [0.0, 1.0, 2.0]})
+    space = SI.checked(given)
+
+    def accept(point):
+        return SI.config(point, 0) is not None and point not in seen and not seen.append(point)
+
+    seen: list[dict[str, object]] = []
+    points = [point for _ in range(8) for point in generation(sampler, space, SI, 8, accept=accept)]
+    assert {point["network.cell"] for point in points} == set(cells)
+    for point in points:
+        assert ("network.cell.forget_offset" in point) == (point["network.cell"] == "lstm")
+    assert len([point for point in points if point["network.cell"] == "lstm"]) == 3
+    again = space_from(json.loads(json.dumps(space.json)))
+    assert SI.checked(again) == space
+
+
+def test_an_option_that_no_listed_cell_has_is_left_out():
+    space = SI.checked(Space.of({"network.cell": ["lstm", "gru"], "network.cell.memory": [0.5, 0.9]}))
+    assert space.names == ["network.cell"]
+
+
+def test_a_cell_is_chosen_only_where_the_body_has_one():
+    given = {"network.body": ["recurrent", "convolutional"], "network.cell": ["lstm", "gru"]}
+    problem = Problem("dsa", "si", "smoke", {})
+    space = problem.checked(Space.of(given))
+    points = generation("grid", space, problem, 9)
+    assert [(point["network.body"], point.get("network.cell")) for point in points] == [
+        ("recurrent", "lstm"),
+        ("recurrent", "gru"),
+        ("convolutional", None),
+    ]
 
 
 def test_an_option_of_another_cell_is_checked_as_that_cells():

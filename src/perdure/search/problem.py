@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import product
 from typing import Any, NamedTuple, TypeVar
@@ -27,7 +27,7 @@ from perdure.experiment import assemble, learner_of
 from perdure.networks.network import Network
 from perdure.options import Piece, option_reader, option_text
 from perdure.randomness import generator
-from perdure.search.spaces import Domain, Range, Space, Values
+from perdure.search.spaces import Dimension, Domain, Range, Space, Values
 from perdure.weights.source import Stock
 
 Answer = TypeVar("Answer")
@@ -76,16 +76,25 @@ class Problem:
 
         These are the usual ones, and those of every body and cell that the space lists.
         """
-        listed: dict[str, list[Values]] = {}
-        for each in space.dimensions:
-            if each.name in CHOOSING and not isinstance(each.domain, Range):
-                listed.setdefault(each.name, [{}]).extend({each.name: value} for value in each.domain)
         known: dict[str, list[Sections]] = {}
-        for choices in product(*listed.values()):
-            kinds = self.kinds({name: value for choice in choices for name, value in choice.items()})
+        for choice in _choices(space, usual=True):
+            kinds = self.kinds(choice)
             for name in option_names(kinds):
                 known.setdefault(name, []).append(kinds)
         return known
+
+    def where_known(self, dimension: Dimension, space: Space) -> list[Dimension]:
+        """The same, or if only some of the bodies and cells of a space have it, once for each of these.
+
+        Else a point with another cell would have an option that this cell lacks, and be refused.
+        """
+        others = [{n: v for n, v in each.items() if n != dimension.name} for each in _choices(space)]
+        possible = [each for each in others if all(dimension.when.get(n, v) == v for n, v in each.items())]
+        having = [each for each in possible if dimension.name in option_names(self.kinds(each))]
+        if len(having) == len(possible):
+            return [dimension]
+        found = [replace(dimension, when={**dimension.when, **each}) for each in having]
+        return [each for place, each in enumerate(found) if each not in found[:place]]
 
     def checked(self, space: Space) -> Space:
         """The space without options this method lacks; raises for unknown names and invalid values."""
@@ -95,7 +104,7 @@ class Problem:
         for each in space.dimensions:
             if each.name in known:
                 first_answer(known[each.name], partial(check_domain, name=each.name, domain=each.domain))
-                kept.append(each)
+                kept += self.where_known(each, space)
             elif each.name not in elsewhere:
                 raise unknown("option", each.name, known)
         if not kept:
@@ -137,6 +146,17 @@ class Problem:
             made = hook.grow(network, 0, Stock({}, {}), lambda *role: generator(config.seed, *role))
             trained += sum(vector.numel() for vector in made.parameters.values())
         return {"network": network.layout.size, "trained": trained}
+
+
+def _choices(space: Space, *, usual: bool = False) -> list[Values]:
+    """All combinations of the bodies and cells that a space lists, and of the usual ones if wanted."""
+    listed: dict[str, list[Values]] = {}
+    for each in space.dimensions:
+        if each.name in CHOOSING and not isinstance(each.domain, Range):
+            some = listed.setdefault(each.name, [{}] if usual else [])
+            some += [{each.name: value} for value in each.domain]
+    return [{name: value for one in several for name, value in one.items()}
+            for several in product(*listed.values())]  # fmt: skip
 
 
 def option_value(config: Config, name: str) -> Any:
