@@ -357,6 +357,18 @@ def test_what_the_paper_does_not_have_cannot_differ_from_it(name, tmp_path):
         assert "In the paper:" not in text
 
 
+def test_nothing_is_missing_at_a_scale_that_an_item_does_not_have(runs, tmp_path):
+    """Its rows of the paper's methods may have records there; that is no result of the item."""
+    results = tmp_path / "results"
+    committed.collect(runs, results)
+    scales = {name: item.scales for name, item in items().items()}
+    assert "paper" not in scales["newer-methods"]
+    lacking = missing(results)
+    assert ("newer-methods", "laptop") in {(each.name, each.scale) for each in lacking}
+    assert all(each.scale in scales[each.name] for each in lacking)
+    assert all(one.scale in scales[one.name] for one in kept_findings(results))
+
+
 def test_why_a_claim_differs_stands_below_it(runs, tmp_path):
     results = tmp_path / "results"
     committed.collect(runs, results)

@@ -19,7 +19,7 @@ from perdure.errors import PerdureError, counted
 from perdure.files import write
 from perdure.paper.conclusions import conclusions_of
 from perdure.paper.findings import FOLDER, Findings, all_findings
-from perdure.paper.item import FinishedRuns, items
+from perdure.paper.item import FinishedRuns, Item, items
 from perdure.paper.results import evaluate
 from perdure.search.state import Search, all_searches
 from perdure.storage.record import Record
@@ -107,12 +107,17 @@ def _needed(
     ]
 
 
+def kept_scales(item: Item) -> list[str]:
+    """The scales of an item whose results are kept, the largest first."""
+    return [scale for scale in SCALES if scale in item.scales]
+
+
 def _wanted() -> set[str]:
     """The settings of all items at the scales that are kept, whatever the seeds of runs and data."""
     return {
         _without_seeds(setting.configs(scale, 1)[0].json)
         for item in items().values()
-        for scale in SCALES
+        for scale in kept_scales(item)
         for setting in item.settings(scale)
     }
 
@@ -187,7 +192,7 @@ def _computed(results: Path, records: Mapping[str, Record]) -> Iterable[Findings
     """The items that can be computed from records alone and have some, with as many seeds as there are."""
     there = {(record.benchmark, record.method) for record in records.values()}
     for name, item in items().items():
-        for scale in SCALES if item.from_records else ():
+        for scale in kept_scales(item) if item.from_records else ():
             if not any((setting.benchmark, setting.method) in there for setting in item.settings(scale)):
                 continue
             finished = FinishedRuns(scale, MOST_SEEDS, results, records, partial=True)

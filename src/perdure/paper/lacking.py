@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from perdure.config import Config
 from perdure.errors import PerdureError
 from perdure.files import Damaged, read_json, write
-from perdure.paper.committed import MOST_SEEDS, SCALES, line
+from perdure.paper.committed import MOST_SEEDS, SCALES, kept_scales, line
 from perdure.paper.findings import all_findings
 from perdure.paper.item import Item, items
 from perdure.paper.plan import Plan, estimate
@@ -46,7 +46,7 @@ def missing(results: Path) -> list[Lacking]:
     kept = {one.file for one in all_findings(results)[0]}
     found = []
     for name, item in items().items():
-        for scale in SCALES:
+        for scale in kept_scales(item):
             lacking = _lacking(name, item, scale, known, guessed)
             if lacking.missing or f"{name}-{scale}" not in kept:
                 found.append(lacking)
@@ -112,7 +112,7 @@ def _never_run(results: Path) -> Iterator[tuple[str, str, Config]]:
     known = {record.hash for record in all_records(results)[0]}
     for scale in reversed(SCALES):  # the smaller first: it is what most people wait for
         for name, item in items().items():
-            for setting in item.settings(scale):
+            for setting in item.settings(scale) if scale in item.scales else ():
                 configs = setting.configs(scale, MOST_SEEDS)
                 if not any(config.hash in known for config in configs):
                     yield name, f"{name}, {scale}, {setting.label}", configs[0]

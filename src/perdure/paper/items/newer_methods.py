@@ -136,4 +136,5 @@ ITEM = _NewerMethods(
     ),
     claims=_questions(),
     laptop_seeds=3,
+    scales=("smoke", "laptop"),  # the paper has no settings for them
 )
