@@ -198,6 +198,20 @@ def test_a_page_of_its_own_answers_what_was_asked():
     assert lines[7].startswith("- The odd ones are higher. Not decided (")
 
 
+def test_an_old_copy_does_not_replace_a_record_of_newer_arithmetic(tmp_path):
+    """Of three copies of one run, without digits, with 2 and with 3, the newest stays whatever came last."""
+    runs, results = tmp_path / "runs", tmp_path / "results"
+    setting, collected = items()["table-1"].settings("laptop")[3], []
+    for final, more in ((80.0, {}), (81.0, {"digits": "2"}), (80.0, {}), (82.0, {"digits": "3"})):
+        record = made(setting, "laptop", 0, final)
+        machine = {name: value for name, value in record.machine.items() if name != "digits"}
+        copy = replace(record, machine=machine | more)
+        write_json(runs / record.hash / "record.json", copy.json)
+        committed.collect(runs, results)
+        collected.append(all_records(results)[0][0].final)
+    assert collected == [80.0, 81.0, 81.0, 82.0]
+
+
 def test_runs_of_tuning_seeds_are_not_collected(tmp_path):
     """The same settings with seeds of a search, or beyond those that are reported."""
     setting = items()["table-1"].settings("laptop")[3]

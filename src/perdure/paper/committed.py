@@ -49,7 +49,8 @@ def collect(runs: Path, results: Path, tell: Callable[[str], None] = lambda text
     """Copy finished records that items need, findings, and searches with a choice into the results.
 
     What cannot be read is told and left out. A record that is there already stays if the new one says
-    nothing else about learning: times of a quiet machine are not replaced by those of a busy one.
+    nothing else about learning: times of a quiet machine are not replaced by those of a busy one. Nor is one
+    replaced by a copy with the digits of an older arithmetic.
     """
     (records, findings, searches), warnings = _all_of(runs)
     for warning in warnings:
@@ -57,8 +58,8 @@ def collect(runs: Path, results: Path, tell: Callable[[str], None] = lambda text
     findings = [one for one in findings if one.scale in SCALES]
     searches = [each for each in searches if each.chosen and each.design.scale in SCALES]
     chosen = _needed(records, findings, searches)
-    kept = {record.hash: _learnt(record) for record in all_records(results)[0]}
-    new = [record for record in map(compact, chosen) if kept.get(record.hash) != _learnt(record)]
+    kept = {record.hash: record for record in all_records(results)[0]}
+    new = [record for record in map(compact, chosen) if _says_more(record, kept.get(record.hash))]
     for record in new:
         write(results / record.hash / "record.json", line(record.json))
     for one in findings:
@@ -66,6 +67,14 @@ def collect(runs: Path, results: Path, tell: Callable[[str], None] = lambda text
     for search in searches:
         search.save(results)
     return Collected(len(new), len(findings), len(searches))
+
+
+def _says_more(record: Record, there: Record | None) -> bool:
+    """Whether a record says something else than the one that is there, and is not older."""
+    if there is None:
+        return True
+    new, old = (int(each.machine.get("digits", "0")) for each in (record, there))
+    return new >= old and _learnt(record) != _learnt(there)
 
 
 def prune(results: Path) -> list[str]:
