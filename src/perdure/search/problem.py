@@ -83,7 +83,7 @@ class Problem:
                 known.setdefault(name, []).append(kinds)
         return known
 
-    def where_known(self, dimension: Dimension, space: Space) -> list[Dimension]:
+    def _where_known(self, dimension: Dimension, space: Space) -> list[Dimension]:
         """The same, or if only some of the bodies and cells of a space have it, once for each of these.
 
         Else a point with another cell would have an option that this cell lacks, and be refused.
@@ -104,7 +104,7 @@ class Problem:
         for each in space.dimensions:
             if each.name in known:
                 first_answer(known[each.name], partial(check_domain, name=each.name, domain=each.domain))
-                kept += self.where_known(each, space)
+                kept += self._where_known(each, space)
             elif each.name not in elsewhere:
                 raise unknown("option", each.name, known)
         if not kept:
@@ -155,8 +155,8 @@ def _choices(space: Space, *, usual: bool = False) -> list[Values]:
         if each.name in CHOOSING and not isinstance(each.domain, Range):
             some = listed.setdefault(each.name, [{}] if usual else [])
             some += [{each.name: value} for value in each.domain]
-    return [{name: value for one in several for name, value in one.items()}
-            for several in product(*listed.values())]  # fmt: skip
+    combinations = product(*listed.values())
+    return [{name: value for one in several for name, value in one.items()} for several in combinations]
 
 
 def option_value(config: Config, name: str) -> Any:

@@ -19,7 +19,7 @@ PROBLEMS: Mapping[str, tuple[str, Mapping[str, Any], str]] = {
 """By their names in rows: benchmark, options, and the title in the figure."""
 FLOOR, WEIGHTED, GENERATED = "Fine-tuning", "Online EWC", "HNET"
 REFERENCES = {FLOOR: "fine-tuning", WEIGHTED: "online-ewc", GENERATED: "hnet"}
-"""Methods of the paper that have settings from searches on all three."""
+"""Methods of the paper: the floor, and two that have settings from searches on all three."""
 UNWEIGHTED, IMPORTANCE, ONE_SIDED, TWO_SIDED = "L2 anchor", "MAS", "OWM", "Duncker"
 HOLDING = {
     UNWEIGHTED: "l2-anchor",
@@ -131,8 +131,8 @@ ITEM = _NewerMethods(
         "EWC and HNET."
     ),
     note=(
-        "Every method has a search of its own on each problem with the same number of trials (24, 12 and 24, "
-        "or all points of its space), except that fine-tuning was not searched."
+        "Settings are to come from a search for each method and problem, with the same number of trials (24, "
+        "12 and 24, or all points of its space); how many do is said next. Fine-tuning is not searched."
     ),
     claims=_questions(),
     laptop_seeds=3,
