@@ -51,12 +51,13 @@ def find() -> str | None:
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
-def _loaded(event: dict[str, Any], loader: str) -> bool:
+def _loaded(event: dict[str, Any], loader: str | None) -> bool:
+    """Whether it tells that a page is complete: the one of this loader, or any if None."""
     facts = event.get("params", {})
     return (
         event.get("method") == "Page.lifecycleEvent"
         and facts["name"] == "load"
-        and facts["loaderId"] == loader
+        and loader in (None, facts["loaderId"])
     )
 
 
@@ -144,9 +145,28 @@ class Browser:
         self._navigate(path.resolve().as_uri() + fragment)
         self.run("typeof loaded === 'undefined' ? null : loaded")
 
+    def outlives(self, act: str, script: str) -> bool:
+        """Whether an expression is true of the page when it is loaded again after an action that stores.
+
+        Tried for a while: on a busy machine and with a new profile, Chromium itself loses what was stored
+        last, or shows the next page what was there before (about once in ten times).
+        """
+        deadline = time.monotonic() + PATIENCE / 2
+        while time.monotonic() < deadline:
+            self.run(act)
+            self.events.clear()
+            self.send("Page.reload")
+            self._wait_for_load(None)
+            self.run("typeof loaded === 'undefined' ? null : loaded")
+            if self.run(script):
+                return True
+        return False
+
     def _navigate(self, address: str) -> None:
         """Go there and wait for the load event of this very navigation."""
-        loader = self.send("Page.navigate", url=address)["loaderId"]
+        self._wait_for_load(self.send("Page.navigate", url=address)["loaderId"])
+
+    def _wait_for_load(self, loader: str | None) -> None:
         deadline = time.monotonic() + PATIENCE
         while not any(_loaded(event, loader) for event in self.events):
             self.events.append(self._receive(deadline))
