@@ -84,7 +84,9 @@ def test_the_figure_leaves_out_networks_that_have_not_learnt(tmp_path, monkeypat
     [
         ("search 3f of 2026-11-17", "from a search on seeds that are not reported"),
         ("not tuned: as fine-tuning, whose settings are from a search", "not tuned"),
-        ("docs/log.md; as on paper scale", "from trials by hand on seed 0, which is among those reported"),
+        ("docs/log.md; as on paper scale", "tuned by hand on seed 0, which is among those reported"),
+        ("as coresets: search 3f", "from a search for another method or benchmark"),
+        ("as permuted-copy: docs/log.md", "tuned by hand on seed 0, which is among those reported"),
         ("in the middle of TSCIL's grid", "from the protocol and grid of TSCIL, not tuned"),
     ],
 )
@@ -106,6 +108,10 @@ def test_items_say_which_settings_differ_from_those_of_a_search():
     assert said() == said(**total) == f"{searched}."
     assert said(**short) == said(**total, **short) == f"{searched}, but for values that the item sets."
     assert said(**{"penalties.si.task_loss_only": True}) == said(**short)  # given, though it is the default
+    masked = planning.Setting("Masking+SI", "permuted-copy", "masking+si", total)
+    assert planning._tuned([masked], "laptop") == f"{searched}, but for values that the item sets."
+    padded = planning.Setting("ER", "pattern-manipulation", "er")
+    assert planning._tuned([padded], "laptop") == "Settings: 1 from a search for another method or benchmark."
 
 
 @pytest.mark.parametrize("method", ["from-scratch", "online-ewc", "hnet", "coresets"])

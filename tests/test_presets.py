@@ -120,6 +120,14 @@ def test_the_source_of_a_variant_is_named_where_it_applies():
     assert preset_sources("permuted-copy", "online-ewc", "paper", other) == usual
 
 
+def test_settings_of_another_benchmark_or_method_are_named_as_such():
+    (source,) = preset_sources("permuted-copy", "er", "laptop")
+    assert source.startswith("search ")
+    assert preset_sources("pattern-manipulation", "er", "laptop") == [f"as permuted-copy: {source}"]
+    (own,) = preset_sources("padded-copy", "online-ewc", "laptop")
+    assert own.startswith("search ")
+
+
 def test_presets_that_name_a_search_are_what_it_chose():
     """And the other way round: what a committed search has chosen is the preset."""
     searches, warnings = all_searches(Path(__file__).parent.parent / "results")

@@ -68,13 +68,13 @@ BEYOND = (
     ),
     Method(
         "mas",
-        "weights to which the outputs are sensitive are held back",
+        "changes to weights that the outputs depend on are penalised",
         penalties=("mas",),
         like="online-ewc",
     ),
     Method(
         "l2-anchor",
-        "all weights are held back alike: what importance must beat",
+        "changes to all weights are penalised alike: what importance must beat",
         penalties=("l2-anchor",),
         like="online-ewc",
     ),
@@ -131,8 +131,10 @@ METHODS = {
             "a generative model, with decoders from a hypernetwork, replays old tasks",
             rehearsal="generative-hypernetwork",
         ),
-        Method("online-ewc", "important weights (Fisher) are held back", penalties=("online-ewc",)),
-        Method("si", "important weights (path integral) are held back", penalties=("si",)),
+        Method(
+            "online-ewc", "changes to important weights (Fisher) are penalised", penalties=("online-ewc",)
+        ),
+        Method("si", "changes to important weights (path integral) are penalised", penalties=("si",)),
         *BEYOND,
     )
 }

@@ -66,7 +66,7 @@ _ENTRIES = (
     ),
     Analysis(
         "sensitivity",
-        "how far recurrent weights move the outputs, whatever is left of the loss",
+        "how strongly outputs depend on recurrent weights, independently of the residual loss",
         choices.SensitivityOptions,
     ),
     Analysis("supervised", "accuracy with only n dimensions of the hidden states", choices.Supervised),

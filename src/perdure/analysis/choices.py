@@ -48,7 +48,7 @@ class StepImportanceOptions(Options):
 
 
 class SensitivityOptions(Options):
-    """How far recurrent weights move the outputs, whatever is left of the loss."""
+    """How strongly outputs depend on recurrent weights, independently of the residual loss."""
 
     samples: PositiveInt | None = 200
     """Training samples of each task."""

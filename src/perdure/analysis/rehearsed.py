@@ -1,6 +1,6 @@
 """What a run rehearses, beside real sequences: whether replayed ones look like those of their task.
 
-The paper observes that samples from the prior of a sequential VAE are no meaningful digits, although digits
+The paper observes that samples from the prior of a sequential VAE are not meaningful digits, although digits
 are reconstructed well (SM "Replay for Split-SMNIST experiments"). Here that is measured by the nearest real
 training sequence, among those of all tasks: how far it is, and whether it belongs to the task.
 """

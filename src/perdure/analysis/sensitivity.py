@@ -1,4 +1,4 @@
-"""How far recurrent weights move the outputs, whatever is left of the loss.
+"""How strongly outputs depend on recurrent weights, independently of the residual loss.
 
 The Fisher contains the derivative of the log-likelihood by the outputs z, which vanishes as they become
 certain: of two networks with the same function up to the scale of z, the one that was trained longer has far

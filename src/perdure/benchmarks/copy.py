@@ -107,7 +107,7 @@ class PermutedCopy(_CopyFamily):
 
 
 class PaddedCopy(PermutedCopy):
-    """Permuted Copy with a long silence between pattern and recall (i > p)."""
+    """Permuted Copy with a long delay between pattern and recall (i > p)."""
 
     i: PositiveInt = 25
     """Steps of the input phase."""

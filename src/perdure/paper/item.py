@@ -26,7 +26,7 @@ from perdure.errors import unknown
 from perdure.options import option_text
 from perdure.paper.conclusions import Claim
 from perdure.paper.findings import Pair, TableCell, in_paper
-from perdure.presets import preset_sources, sourced_options
+from perdure.presets import BORROWED, preset_sources, sourced_options
 from perdure.registry import OUTSIDE
 from perdure.storage.record import Record
 from perdure.storage.store import RunFolder
@@ -51,7 +51,7 @@ DIFFERENCES = {
 """What each scale changes."""
 ELSEWHERE = {
     "smoke": DIFFERENCES["smoke"],
-    "laptop": "Iterations and sizes of minutes (perdure run ... --help shows them).",
+    "laptop": "Sizes and iterations are for runs of minutes (perdure run ... --help shows them).",
     "paper": "The paper's settings where it has such an experiment.",
 }
 """The scales of what the paper does not have."""
@@ -262,17 +262,20 @@ def _tuned(settings: Sequence[Setting], scale: str) -> str:
 
 def _origin(setting: Setting, scale: str) -> str:
     """Where a setting's preset comes from: nowhere, a search, another's protocol, or trials by hand."""
-    source = " ".join(preset_sources(setting.benchmark, setting.method, scale, setting.options))
+    sources = preset_sources(setting.benchmark, setting.method, scale, setting.options)
+    source = " ".join(sources)
     kinds = {
         "not tuned": "not tuned",
         "best of the three best": "from a search on seeds that are not reported, up to a last choice of "
         "three by validation accuracy on those reported",
         "search": "from a search on seeds that are not reported",
-        "seed 1000": "from trials by hand on a seed that is not reported",
+        "seed 1000": "tuned by hand on a seed that is not reported",
         "TSCIL": "from the protocol and grid of TSCIL, not tuned",
     }
     found = [said for word, said in kinds.items() if word in source]
-    origin = found[0] if found else "from trials by hand on seed 0, which is among those reported"
+    origin = found[0] if found else "tuned by hand on seed 0, which is among those reported"
+    if "from a search" in origin and any(each.startswith(BORROWED) for each in sources):
+        origin = "from a search for another method or benchmark"
     chosen_for = sourced_options(setting.benchmark, setting.method, scale, setting.options)
     others = [name for name in setting.options if not name.startswith("benchmark.")]
     changed = "search" in origin and not chosen_for.issuperset(others)

@@ -1,4 +1,4 @@
-"""The plain quadratic: all weights are held back alike, a floor for methods that tell them apart.
+"""The plain quadratic: changes to all weights are penalised alike, a floor for methods that tell them apart.
 
 While a task is learnt the loss gains strength * sum_i (psi_i - anchor_i)^2, with the weights after the
 previous task as anchor; it is EWC with a Fisher of 2 for every weight. Used as a baseline by Kirkpatrick et
@@ -20,7 +20,7 @@ from perdure.weights.source import put, take
 
 
 class L2Anchor(Penalty):
-    """All weights are held back alike."""
+    """Changes to all weights are penalised alike."""
 
     name: ClassVar[str] = "l2-anchor"
 

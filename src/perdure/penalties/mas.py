@@ -23,7 +23,7 @@ from perdure.penalties.penalty import Penalty
 
 
 class MAS(Penalty):
-    """Weights to which the norm of the outputs is sensitive are held back."""
+    """Changes to weights that the norm of the outputs depends on are penalised."""
 
     name: ClassVar[str] = "mas"
     summarises: ClassVar[bool] = True

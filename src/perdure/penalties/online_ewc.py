@@ -21,7 +21,7 @@ from perdure.penalties.penalty import Penalty
 
 
 class OnlineEWC(Penalty):
-    """Weights that are important by the Fisher information are held back."""
+    """Changes to weights that the Fisher information says are important are penalised."""
 
     summarises: ClassVar[bool] = True
 

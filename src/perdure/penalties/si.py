@@ -23,7 +23,7 @@ from perdure.penalties.penalty import Penalty
 
 
 class SI(Penalty):
-    """Weights whose movement lowered the loss are held back."""
+    """Changes to weights whose movement lowered the loss are penalised."""
 
     revision_of_best: ClassVar[int] = 1
 

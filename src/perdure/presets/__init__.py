@@ -31,6 +31,8 @@ def scales_of(benchmark: str) -> tuple[str, ...]:
 
 LENT = ("benchmark.", "network.", "training.", "penalties.orthogonal.")
 """Settings that a method can take from another."""
+BORROWED = "as "
+"""How the source of settings begins that were chosen for another method or benchmark."""
 
 
 @dataclass(frozen=True)
@@ -90,16 +92,22 @@ def preset_sources(
     """Where the preset's values come from.
 
     A variant that applies to the given options, and has a source, has it instead of that of its table.
+    What is taken over from another method or benchmark begins with "as" and its name.
     """
     tables = read_presets(benchmark)
-    whole = method in tables and scale in tables[method]
-    own = [method] if whole else parts_of(method, methods())
+    own = _own_tables(tables, method, scale)
     found = [_source(tables.get(name, {}).get(scale, {}), given or {}) for name in ["all", *own]]
     lenders = [lender for name in own if (lender := _lender(tables, name, scale))]
-    found += [f"as {name}: {_source(tables[name][scale], given or {})}" for name in lenders]
+    found += [f"{BORROWED}{name}: {_source(tables[name][scale], given or {})}" for name in lenders]
     parent = tables.get("inherits")
     inherited = preset_sources(parent, method, scale, given) if parent and not any(found[1:]) else []
-    return [*inherited, *(source for source in found if source)]
+    taken = [each if each.startswith(BORROWED) else f"{BORROWED}{parent}: {each}" for each in inherited]
+    return [*taken, *(source for source in found if source)]
+
+
+def _own_tables(tables: Mapping[str, Any], method: str, scale: str) -> list[str]:
+    """The tables that a method takes its settings from: its own if there is one, else those of its parts."""
+    return [method] if scale in tables.get(method, {}) else parts_of(method, methods())
 
 
 def sourced_options(
@@ -109,7 +117,7 @@ def sourced_options(
     tables = read_presets(benchmark)
     parent = tables.get("inherits")
     found = sourced_options(parent, method, scale, given) if parent else set()
-    for name in dict.fromkeys(["all", *parts_of(method, methods()), method]):
+    for name in ["all", *_own_tables(tables, method, scale)]:
         for variant in _sourced_variants(tables.get(name, {}).get(scale, {}), given or {}):
             found |= set(variant["when"])
     return found

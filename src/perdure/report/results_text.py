@@ -42,7 +42,7 @@ equivalence test with a margin of {MARGIN:g} point, "higher" and "lower" are dif
 everything else is "not decided", with the number of seeds that would decide if mean and spread stayed the
 same; since both will change, such a number decides only about half of the time. Fewer than three seeds
 decide nothing. Numbers on data that are not the paper's are not judged. Intervals are not cut off at 0 or
-100 %.
+100 %. Intervals and tests are not corrected for their number.
 
 A finding of the paper is judged by a contrast over the seeds that all its rows have. "Less than 1 point" is
 shown by two one-sided tests at 5 %, which is a 90 % interval within the margin; the margin is 1 point or a
@@ -96,9 +96,9 @@ def _machines(results: Path) -> str:
     if any("digits" not in record.machine for record in records):
         lines += [
             "",
-            "Runs without `digits` are older than the arithmetic that gives the same digits on all "
-            "processors with fused multiply-adds. Run again they come out a little different, since "
-            "training magnifies rounding.",
+            "`digits 2` is the arithmetic whose numbers are identical on all processors with fused "
+            "multiply-adds, in every digit. Runs without it are older; run again they come out a little "
+            "different, since training magnifies rounding.",
         ]
     return "\n".join(lines) + "\n"
 

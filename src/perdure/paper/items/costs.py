@@ -65,7 +65,11 @@ class _Costs(WithoutRuns):
     def differs(self, scale: str, given: Mapping[str, Any] | None = None) -> str:
         """The paper gives estimates, no times."""
         del scale, given
-        return "The paper gives estimates, no times; those of one processor core are ours."
+        return (
+            "The paper gives estimates, no times; those of one processor core are ours. HNET keeps what was "
+            "generated for old tasks, which saves time; as in the paper it can be generated again at each "
+            "step (--penalties.hnet-regulariser.targets recomputed)."
+        )
 
     def findings_of_the_paper(self, scale: str) -> Sequence[Claim]:
         """Which costs grow with the number of tasks, each relative to fine-tuning's."""

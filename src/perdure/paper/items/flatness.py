@@ -42,7 +42,7 @@ class _Flatness(Item):
     )
     note: str = (
         "The Fisher is the exact one, an expectation over the network's own outputs, since the empirical one "
-        "follows what is left of the training loss. Both fall as outputs become certain, so longer training "
+        "follows the residual training loss. Both fall as outputs become certain, so longer training "
         "looks flatter; the methods are trained for different times."
     )
 

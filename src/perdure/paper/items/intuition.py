@@ -80,7 +80,7 @@ class _Intuition(Item):
     )
     note: str = (
         "Importance is compared at matched training: all lengths are trained for equally many iterations. "
-        "The empirical Fisher also follows how much of the loss is left; "
+        "The empirical Fisher also follows the residual loss; "
         "--set penalties.online-ewc.estimator=exact takes the expectation over the outputs instead. " + RULE
     )
 

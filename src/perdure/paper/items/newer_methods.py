@@ -127,12 +127,12 @@ ITEM = _NewerMethods(
     source="not in the paper; three of its benchmarks",
     about=(
         "Stored samples, distillation, other measures of importance and projections on the Permuted Copy "
-        "Task, the same patterns after a longer silence, and pen-drawn digits, beside fine-tuning, Online "
+        "Task, the same patterns after a longer delay, and pen-drawn digits, beside fine-tuning, Online "
         "EWC and HNET."
     ),
     note=(
-        "Settings are to come from a search for each method and problem, with the same number of trials (24, "
-        "12 and 24, or all points of its space); how many do is said next. Fine-tuning is not searched."
+        "Where a search was made for a method and problem it had 24, 12 or 24 trials (or all points of its "
+        "space); fine-tuning is not searched."
     ),
     claims=_questions(),
     laptop_seeds=3,

@@ -57,9 +57,14 @@ ITEM = ComparisonItem(
     ),
     claims=(
         difference(
-            "vanilla RNNs solve the Copy Task only with the orthogonal penalty",
+            "the orthogonal penalty helps vanilla RNNs on the Copy Task",
             f"RNN, {WITH}",
             f"RNN, {WITHOUT}",
+        ),
+        difference(
+            "orthogonal initialisation is no substitute for the penalty",
+            f"RNN, {WITH}",
+            f"RNN, {ONLY_INITIAL}",
         ),
         difference(
             "orthogonal initialisation alone plays no important role",

@@ -49,7 +49,7 @@ PROBLEMS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """The problems of Tables 1 and 2, in the order of what they demand."""
 SENSITIVITY = "sensitivity of outputs"
-"""A column: how far recurrent weights move the outputs, which does not depend on the loss that is left."""
+"""A column: how far recurrent weights move the outputs, which does not depend on the residual loss."""
 SAMPLES = 200
 """Training samples for it."""
 SMOKE = (("Elman", "LRU"), ("permuted", "r = 1"))
@@ -175,7 +175,7 @@ class _Recurrences(Item):
         "that of what takes one state to the next: W_hh, or the decay and gate of diagonal cells."
     )
     note: str = (
-        "The empirical Fisher follows what is left of the loss, which differs between networks here; the "
+        "The empirical Fisher follows the residual loss, which differs between networks here; the "
         "sensitivity of outputs leaves the loss out (perdure analyse sensitivity). min-GRU and the selective "
         "cell have two layers of 128 units: their gates see the input alone, and one layer does not learn to "
         "copy. At laptop scale even two do not learn patterns of ten steps or XORs: their patterns are "

@@ -72,7 +72,7 @@ class _ReplaySamples(Item):
             ),
             *(
                 Claim(
-                    f"samples from the prior are no meaningful digits ({label})",
+                    f"samples from the prior are not meaningful digits ({label})",
                     "digits recognised by the nearest neighbour, replayed minus reconstructed",
                     _minus(label, REPLAYED, RECONSTRUCTED),
                     "less",

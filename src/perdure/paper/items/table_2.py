@@ -9,7 +9,7 @@ ITEM = ComparisonItem(
     title="Padded Copy and Pattern Manipulation",
     source="Table 2 (tab:copy:results:i25_xor), n = 5",
     about=(
-        "The same patterns after a longer silence (i = 25), so that memory must last longer, or r "
+        "The same patterns after a longer delay (i = 25), so that memory must last longer, or r "
         "permutations XORed together, so that more must be computed."
     ),
     note=(
@@ -75,7 +75,7 @@ ITEM = ComparisonItem(
         ),
         difference("more computation costs Online EWC more", "Online EWC, r = 1", "Online EWC, r = 5"),
         difference(
-            "HNET is better than Online EWC on long silences",
+            "HNET is better than Online EWC with a long delay",
             "HNET, padded i = 25",
             "Online EWC, padded i = 25",
         ),
