@@ -58,6 +58,25 @@ def test_a_vector_without_a_gradient_stays():
     assert torch.equal(active["b"].detach(), before)
 
 
+def test_steps_without_a_gradient_do_not_count():
+    """However late its first gradient comes, it moves a vector by the learning rate (bias correction)."""
+    ours, theirs = vectors(torch.float64), vectors(torch.float64)
+    native, reference = NativeAdam("Adam", ours, 0.01, 0.0), Optimiser("Adam", theirs, 0.01, 0.0)
+    for step in range(40):
+        for optimiser, active in ((native, ours), (reference, theirs)):
+            set_gradients(active, step)
+            if step < 20 or step % 3:
+                active["b"].grad = None
+            before = active["b"].detach().clone()
+            predicted = optimiser.would_move()["b"]
+            optimiser.step()
+            assert torch.allclose(active["b"].detach() - before, predicted, rtol=0, atol=1e-12)
+            if step == 21:
+                assert torch.allclose((active["b"].detach() - before).abs(), torch.tensor(0.01).double())
+    for key, vector in ours.items():
+        torch.testing.assert_close(vector, theirs[key], rtol=1e-13, atol=1e-13)
+
+
 def test_it_continues_from_its_state():
     one, other = vectors(torch.float32), vectors(torch.float32)
     first = NativeAdam("Adam", one, 0.01, 0.0)

@@ -181,6 +181,7 @@ def test_hashes_differ_where_configs_do():
         ("from-scratch+si", "nothing to protect"),
         ("multitask+si", "no old task"),
         ("multitask+hnet", "no old task"),
+        ("multitask+masking", "learnt together"),
         ("hnet+online-ewc", "a hypernetwork generates them"),
         ("", "Unknown method"),
         ("si+", "nothing to join"),

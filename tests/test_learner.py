@@ -16,6 +16,7 @@ from perdure import ContinualLearner, PerdureError
 from perdure.errors import Interrupted
 from perdure.learner.answers import Format
 from perdure.methods import COMBINATIONS, METHODS
+from perdure.penalties.hnet_regulariser import HnetRegulariser
 from perdure.registry import load_plugin
 
 PLUGINS = Path(__file__).parent.parent / "examples" / "plugins"
@@ -364,6 +365,22 @@ def test_a_task_can_be_forgotten_where_it_has_its_own_part(method, tmp_path):
     learner = ContinualLearner.load(learner.save(tmp_path / "m"))
     assert learner.tasks == ["b"]
     assert learner.learn("a", x, y).score(x, y, task="a") > 70
+
+
+def test_what_was_forgotten_is_not_protected(monkeypatch):
+    """The hypernetwork's penalty holds the tasks that are left; a forgotten one again once relearnt."""
+    protected = []
+    begin = HnetRegulariser.begin
+
+    def noting(self, memory, context):
+        protected.append(list(context.known))
+        return begin(self, memory, context)
+
+    monkeypatch.setattr(HnetRegulariser, "begin", noting)
+    learner = made_learner("hnet", training=LITTLE).learn("a", *made(0)).learn("b", *made(1))
+    learner.forget("a")
+    learner.learn("c", *made(2)).learn("a", *made(0)).learn("b", *made(1))
+    assert protected == [[], [0], [1], [1, 2], [0, 2]]
 
 
 @pytest.mark.parametrize("method", ["si", "coresets", "multitask", "masking", "hnet+coresets", "rtf"])

@@ -36,6 +36,21 @@ def visit(taught: ContinualLearner, task: str, seed: int, count: int = 40) -> Co
     return taught.learn(task, x, y, validation=made(seed + 50))
 
 
+def test_weights_shrink_once_however_many_visits_a_task_takes():
+    options = {"penalties.shrink-and-perturb.shrink": 0.5, "penalties.shrink-and-perturb.perturb": 0.0}
+    still = {"iterations": 1, "validate_every": 1, "learning_rate": 1e-12}
+    taught = learner("shrink-and-perturb", training=still, options=options)
+
+    def size() -> float:
+        return float(taught._knowledge.state.parameters["body"].norm())
+
+    sizes = []
+    for seed, task in enumerate(("a", "a", "b", "b", "b", "a", "c")):
+        visit(taught, task, seed)
+        sizes.append(size())
+    assert sizes == pytest.approx([sizes[0] * 0.5**times for times in (0, 0, 1, 1, 1, 2, 3)], rel=1e-5)
+
+
 def memory(taught: ContinualLearner, name: str = "online-ewc") -> dict[str, torch.Tensor]:
     return taught._knowledge.state.memories[name]
 

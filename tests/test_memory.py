@@ -11,6 +11,7 @@ import torch
 from torch.nn import functional
 
 from helpers import random_weights
+from perdure import ContinualLearner
 from perdure.benchmarks.task import Sequences
 from perdure.config import build
 from perdure.errors import PerdureError
@@ -32,6 +33,26 @@ from perdure.targets.tags import Tags
 from test_learning import generators, outcome, setting
 
 FEW = {"rehearsal.samples": 20}
+
+
+@pytest.mark.parametrize("method", ["er", "der", "der++", "a-gem", "herding"])
+@pytest.mark.parametrize("kind", ["bits", "numbers"])
+def test_a_memory_with_fewer_places_than_tasks_goes_on(method, kind):
+    """Late tasks have no place in it; they are learnt all the same, and the budget is kept."""
+    chance = np.random.default_rng(0)
+    learner = ContinualLearner(
+        method,
+        network={"hidden": 4},
+        training={"iterations": 2, "validate_every": 1},
+        options={"rehearsal.samples": 3},
+        verbose=0,
+    )
+    for number in range(5):
+        x = chance.normal(size=(12, 4, 2))
+        x = x > 0 if kind == "bits" else x
+        learner.learn(f"task {number}", x.astype(float), np.arange(12) % 2)
+        stored = learner._knowledge.state.memories["rehearsal"]
+        assert sum(len(stored[f"y.{task}"]) for task in stored_tasks(stored)) == 3
 
 
 def later_phase(method, tasks=2, **values):

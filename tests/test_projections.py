@@ -102,6 +102,16 @@ def test_gpm_takes_the_directions_that_singular_values_name():
     assert torch.allclose(both @ both.t(), expected, atol=1e-8)
 
 
+@pytest.mark.parametrize("precision", [torch.float64, torch.float32])
+def test_a_full_basis_has_no_directions_that_are_rounding(precision):
+    """All of what inputs of low rank fill, and nothing of what float rounding adds to it."""
+    for seed in range(20):
+        low = (random(20, 3, seed=seed) @ random(3, 40, seed=100 + seed)).to(precision).double()
+        basis = extended(low.new_zeros(20, 0), low @ low.t(), 1.0)
+        again = extended(basis, low @ low.t(), 1.0)
+        assert (basis.shape[1], again.shape[1]) == (3, 3)
+
+
 def test_a_full_basis_leaves_old_answers_as_they_are():
     """With every input in the basis nothing that an old task reads can change."""
     phase, data = later_phase(

@@ -45,7 +45,8 @@ def teach(config: Config, knowledge: Knowledge, lesson: Lesson, teaching: Teachi
     generators = _generators(config, visits, together)
     store = teaching.store
     with threads(1):
-        phase = begin_phase(learner, state, tasks, splits, config.training, generators)
+        gone = [knowledge.number(task) for task in knowledge.forgotten - {lesson.name}]
+        phase = begin_phase(learner, state, tasks, splits, config.training, generators, forgotten=gone)
         loop = PhaseLoop(phase, number, len(splits), Results(), store, RunOptions())
         loop.spent = store.resume(phase.restore)
         seconds = _train(loop, lesson.name, teaching)

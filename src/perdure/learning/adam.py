@@ -23,7 +23,8 @@ class NativeAdam:
         """`name` is Adam (decay is added to the gradient) or AdamW (decay shrinks the weights)."""
         self.active, self.rate, self.pace = active, rate, 1.0
         self.decay, self.decoupled = decay, name == "AdamW"
-        self.steps = 0
+        # Each vector counts its own steps, as in torch: a head may have no gradient in some of them.
+        self.steps = dict.fromkeys(active, 0)
         self.means = {n: torch.zeros_like(vector, requires_grad=False) for n, vector in active.items()}
         self.squares = {n: torch.zeros_like(vector, requires_grad=False) for n, vector in active.items()}
 
@@ -41,36 +42,37 @@ class NativeAdam:
     @torch.no_grad()
     def step(self, factor: float = 1.0) -> None:
         """Update the vectors by `factor` times their gradients; those without a gradient are unchanged."""
-        self.steps += 1
-        settings = self._settings(self.steps, factor)
         for name, vector in self.active.items():
             if vector.grad is not None:
+                self.steps[name] += 1
+                settings = self._settings(self.steps[name], factor)
                 taken = adam_step(settings, vector, vector.grad, self.means[name], self.squares[name])
                 assert taken, f"the library took no step for '{name}'"  # or it would silently stay as it is
 
     @torch.no_grad()
     def would_move(self) -> Vectors:
         """The step for the current gradients, without taking it."""
-        settings, moves = self._settings(self.steps + 1), {}
+        moves: Vectors = {}
         for name, vector in self.active.items():
             if vector.grad is None:
                 moves[name] = torch.zeros_like(vector, requires_grad=False)
                 continue
+            settings = self._settings(self.steps[name] + 1)
             moved = adam_move(settings, vector, vector.grad, self.means[name], self.squares[name])
             assert moved is not None, f"the library has no step for '{name}'"
             moves[name] = moved
         return moves
 
     def state(self) -> tuple[Vectors, dict[str, float]]:
-        """All state as tensors, and the number of steps."""
+        """All state as tensors, and the numbers of steps."""
         tensors = {f"{name}/exp_avg": vector for name, vector in self.means.items()}
         tensors |= {f"{name}/exp_avg_sq": vector for name, vector in self.squares.items()}
-        return tensors, {"steps": self.steps}
+        return tensors, {f"{name}/steps": count for name, count in self.steps.items()}
 
     def restore(self, tensors: Vectors, numbers: dict[str, float]) -> None:
         """Continue from a result of `state`."""
-        self.steps = int(numbers["steps"])
         for name in self.active:
+            self.steps[name] = int(numbers[f"{name}/steps"])
             self.means[name].copy_(tensors[f"{name}/exp_avg"])
             self.squares[name].copy_(tensors[f"{name}/exp_avg_sq"])
 

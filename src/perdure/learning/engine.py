@@ -6,7 +6,7 @@ After each phase all tasks are validated and tested. Nothing here looks at a tes
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -211,10 +211,13 @@ def begin_phase(
     data: Sequence[Splits],
     training: Training,
     generators: GeneratorFactory,
+    *,
+    forgotten: Collection[int] = (),
 ) -> Phase:
     """The phase of some tasks. The state grows by those that are new to it.
 
-    Only the data of these tasks are passed on; of other known tasks, only the format.
+    Only the data of these tasks are passed on; of other known tasks, only the format. Tasks that were
+    forgotten on purpose have a place, but nothing that a method could protect.
     """
     known = state.network.tasks
     new = {task: data[task] for task in tasks if task >= known}
@@ -222,7 +225,11 @@ def begin_phase(
     state = grow(learner, state, outputs_of(list(new.values())), generators).to(str(device))
     if training.tables == "trained":
         state = replace(state, parameters=state.parameters | tables(new))
-    formats = {task: data[task].train.without_samples() for task in range(state.network.tasks)}
+    formats = {
+        task: data[task].train.without_samples()
+        for task in range(state.network.tasks)
+        if task not in forgotten
+    }
     return Phase(learner, state, {task: data[task] for task in tasks}, formats, training, generators)
 
 

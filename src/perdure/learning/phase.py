@@ -43,7 +43,7 @@ def context_of(
 ) -> PhaseContext:
     """What hooks may know when the tasks with the given data are about to be learnt."""
     tasks = list(data)
-    known = [task for task in range(state.network.tasks) if task not in data]
+    known = [task for task in formats if task not in data]
     # While old tasks are rehearsed, their own parts (their heads) keep learning too.
     rehearsed = known if any(hook.rehearses for hook in learner.hooks.values()) else []
     positions = learner.source.active(state.network, state.buffers, tasks, rehearsed)

@@ -57,10 +57,11 @@ def extended(basis: Tensor, moment: Tensor, threshold: float) -> Tensor:
     outside = torch.eye(len(moment), dtype=moment.dtype, device=moment.device) - basis @ basis.t()
     values, directions = torch.linalg.eigh(outside @ moment @ outside)
     total = float(moment.trace())
+    rounding = torch.finfo(moment.dtype).eps * len(moment) * total
     held = float((basis.t() @ moment @ basis).trace())
     added = 0
     for value in values.flip(0).tolist():
-        if held >= threshold * total or value <= 0 or basis.shape[1] + added == len(basis):
+        if held >= threshold * total or value <= rounding or basis.shape[1] + added == len(basis):
             break
         held, added = held + value, added + 1
     if not added:

@@ -1,7 +1,8 @@
 """Shrink and perturb (Ash & Adams 2020, "On warm-starting neural network training").
 
 At the first step of every task but the first, psi <- shrink psi + perturb psi', with psi' drawn as initial
-weights are. It does not protect old tasks; it keeps the network able to learn new ones.
+weights are. A task that goes on where it ended, as chunks of a stream do, does not begin again. It does not
+protect old tasks; it keeps the network able to learn new ones.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from perdure.options import Strength
 from perdure.penalties.penalty import Penalty
 from perdure.weights.source import Stock, take
 
+LAST = "last"
+"""In the memory: the tasks of the latest phase."""
+
 
 class ShrinkAndPerturb(Penalty):
     """Weights are shrunk and perturbed before each task."""
@@ -31,18 +35,18 @@ class ShrinkAndPerturb(Penalty):
     """Factor of the new initial weights that are added."""
 
     def begin(self, memory: Vectors, context: PhaseContext) -> ShrinkAndPerturbTerm:
-        """Draw what is added."""
-        del memory
-        return ShrinkAndPerturbTerm(self, context)
+        """Draw what is added, unless the tasks are those of the phase before."""
+        goes_on = LAST in memory and memory[LAST].tolist() == list(context.tasks)
+        return ShrinkAndPerturbTerm(self, context, begins=not goes_on)
 
 
 class ShrinkAndPerturbTerm(Term):
     """The change at the first step of one phase."""
 
-    def __init__(self, options: ShrinkAndPerturb, context: PhaseContext) -> None:
+    def __init__(self, options: ShrinkAndPerturb, context: PhaseContext, *, begins: bool) -> None:
         """Only what was trained before changes; a new head starts as it is."""
-        self.options, self.start = options, context.start
-        self.added = self._drawn(context) if context.known else {}
+        self.options, self.start, self.tasks = options, context.start, list(context.tasks)
+        self.added = self._drawn(context) if context.known and begins else {}
         self.redirects = bool(self.added)
 
     @staticmethod
@@ -75,6 +79,6 @@ class ShrinkAndPerturbTerm(Term):
         }
 
     def finish(self, end: PhaseEnd) -> Vectors:
-        """Nothing is remembered."""
+        """Which tasks these were."""
         del end
-        return {}
+        return {LAST: torch.tensor(self.tasks)}

@@ -117,5 +117,5 @@ def herding_order(features: Tensor, classes: Tensor | None, most: int | None = N
     for label in classes[classes >= 0].unique().tolist():
         members = (classes == label).nonzero()[:, 0]
         chosen = nearest_to_mean(features[members], len(members) if most is None else most)
-        order[members[chosen]] = torch.arange(len(chosen), dtype=torch.float64)
+        order[members[chosen].cpu()] = torch.arange(len(chosen), dtype=torch.float64)
     return order

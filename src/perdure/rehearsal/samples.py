@@ -83,7 +83,7 @@ def unstore(memory: Vectors, task: int, like: Data) -> Data:
 def _stored_inputs(x: Tensor, task: int, *, packed: bool) -> Vectors:
     """Inputs [n, T, F] as `x`, or as `bits` with their `shape`."""
     if packed and bool(((x == 0) | (x == 1)).all()):
-        bits = np.packbits(x.numpy().astype(np.uint8).reshape(len(x), -1), axis=1)
+        bits = np.packbits(x.numpy().astype(np.uint8).reshape(len(x), math.prod(x.shape[1:])), axis=1)
         shape = torch.tensor(x.shape[1:], dtype=torch.int32)
         return {f"bits.{task}": aligned(torch.from_numpy(bits)), f"{SHAPE}{task}": shape}
     return {f"x.{task}": x}

@@ -27,7 +27,7 @@ class Masked(WeightSource):
 
     @classmethod
     def refusal(cls, method: Composition) -> str | None:
-        """Rehearsal, and what distils old outputs, would have to run several sub-networks at once.
+        """Rehearsal, distillation and joint training would have to run several sub-networks at once.
 
         A rehearsal counts even if it only compares gradients and trains nothing again, as a-gem does.
         """
@@ -36,6 +36,8 @@ class Masked(WeightSource):
             for section, piece in method.companions.items()
             if section == "rehearsal" or getattr(piece, "rehearses", False)
         ]
+        if method.together:
+            return "masking trains one task's sub-network at a time, but these tasks are learnt together"
         if not needing:
             return None
         return (
