@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import lzma
+
 import numpy as np
 import pytest
 
@@ -9,8 +12,9 @@ from made_data import WINDOWS, dsa_windows, make_dsa
 from perdure.benchmarks.dsa import NAMES, Dsa, class_order
 from perdure.benchmarks.sources import activities
 from perdure.config import build
-from perdure.errors import PerdureError
+from perdure.errors import Interrupted, PerdureError
 from perdure.experiment import assemble, run
+from perdure.learning.engine import RunOptions
 from perdure.paper.item import find_item
 from perdure.testing import check_resumes
 
@@ -52,6 +56,24 @@ def test_the_files_of_the_repository_are_read_without_the_sixteenth_activity(tmp
     (tmp_path / "a03" / "p1" / "s02.txt").write_text("1,2\n")
     with pytest.raises(PerdureError, match="125 lines"):
         activities.read_folder(tmp_path, lambda *_: None)
+
+
+def test_a_run_never_goes_on_with_other_data(data, tmp_path):
+    """Raw files do not count in the hash of a run, but a checkpoint belongs to the data it was made with."""
+    config = build("dsa", "fine-tuning", scale="smoke", training__iterations=6, network__hidden=8)
+    calls = iter(range(100))
+    with pytest.raises(Interrupted):
+        run(config, tmp_path / "runs", RunOptions(stop=lambda: next(calls) == 8))
+    packed = data / activities.PACKED
+    arrays = dict(np.load(io.BytesIO(lzma.decompress(packed.read_bytes()))))
+    arrays["planes"] = arrays["planes"][:, ::-1]
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    packed.write_bytes(lzma.compress(buffer.getvalue(), preset=0))
+    resumed, clean = run(config, tmp_path / "runs"), run(config, tmp_path / "clean")
+    assert "made with other data" in " ".join(resumed.warnings)
+    assert resumed.record.validation == clean.record.validation
+    assert resumed.record.curves == clean.record.curves
 
 
 def test_streams_share_no_activity_and_follow_the_order(data):

@@ -161,10 +161,13 @@ def test_settings_that_do_not_go_together_are_told_in_python(given, match):
     in_python(caught.value)
 
 
-@pytest.mark.parametrize(
-    "given", [{"network": {"heads": "growing"}}, {"options": {"benchmark.scenario": "class"}}]
-)
-def test_a_growing_head_is_refused_before_anything_is_learnt(given):
+def test_a_growing_head_is_refused_before_anything_is_learnt():
     """Its classes would be counted from 0 in every task."""
     with pytest.raises(PerdureError, match=r"network: a learner has no growing head; use .*'multi'"):
-        perdure.ContinualLearner(method="er", **given)
+        perdure.ContinualLearner(method="er", network={"heads": "growing"})
+
+
+@pytest.mark.parametrize("name", ["scenario", "val_fraction", "standardise", "data_seed", "folder"])
+def test_options_of_files_are_refused_since_they_would_do_nothing(name):
+    with pytest.raises(PerdureError, match=f"options: 'benchmark.{name}' is for data from files"):
+        perdure.ContinualLearner(method="er", options={f"benchmark.{name}": "class"})

@@ -45,6 +45,12 @@ def configured(given: Mapping[str, Any]) -> Config:
         options = given[section] or {}
         if not isinstance(options, Mapping):
             raise wrong_type(section, "give a mapping from option to value, such as {'hidden': 64}.")
+        if unused := [name for name in options if str(name).startswith("benchmark.")]:
+            raise wrong(
+                section,
+                f"'{unused[0]}' is for data from files; a learner is given its data by learn(), and how it "
+                f"reads them by its own arguments, such as validation, standardise and target.",
+            )
         prefix = "" if section == "options" else f"{section}."
         values |= {f"{prefix}{name}": value for name, value in options.items()}
     seed = given["seed"]

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from perdure.benchmarks.task import Watch, quiet
 from perdure.errors import Diverged, Interrupted
+from perdure.files import Damaged
 from perdure.learning.embedding_tables import tables
 from perdure.learning.learner import Learner, LearnerState, grow, init
 from perdure.learning.memory import kept
@@ -21,7 +22,7 @@ from perdure.learning.phase import Facts, Phase
 from perdure.learning.resuming import check_facts, check_state, restore_phase, wrong_content_named
 from perdure.learning.scores import scores_of_all_tasks, untrained_scores
 from perdure.learning.sizes import memory_of, sizes_of
-from perdure.learning.splits import Splits, outputs_of
+from perdure.learning.splits import Splits, digest_of, outputs_of
 from perdure.learning.training import Training
 from perdure.networks.layout import Vectors, moved
 from perdure.weights.source import GeneratorFactory
@@ -84,6 +85,8 @@ class Results:
     """Accuracy on test data of each task before anything is learnt; empty in runs of earlier versions."""
     sizes: dict[str, int] = field(default_factory=dict)
     """Numbers of weights after the last phase so far: of the network, and of everything that is trained."""
+    data: str = ""
+    """The digest of the data; a run never goes on with other data. Empty in runs of earlier versions."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,10 @@ def learn(
         state = state.to(options.device)
     else:
         results.untrained = untrained_scores(learner, state, data, generators)
+    digest = digest_of(data)
+    if results.data not in ("", digest):
+        raise Damaged("it was made with other data")
+    results.data = digest
     phases = learner.phases(len(data))
     last = len(phases) if options.until is None else min(options.until, len(phases))
     for number in range(len(results.accuracy), last):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -20,6 +21,17 @@ class Splits:
     test: Data
     told: bool = field(default=True, kw_only=True)
     """Whether it is known at test time which task a sequence belongs to."""
+
+
+def digest_of(data: Sequence[Splits]) -> str:
+    """Identifies the sequences and targets of all tasks; word vectors and scalings are derived from these."""
+    digest = hashlib.blake2b(digest_size=16)
+    for splits in data:
+        for part in (splits.train, splits.val, splits.test):
+            for tensor in (part.x, part.y, part.all_lengths):
+                digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
+                digest.update(tensor.cpu().contiguous().numpy())
+    return digest.hexdigest()
 
 
 def outputs_of(data: Sequence[Splits]) -> list[int]:
