@@ -256,6 +256,26 @@ def test_patterns_are_bits_at_the_last_steps(tmp_path):
     assert np.concatenate([task.train.y, task.val.y, task.test.y]).sum() == y.sum()
 
 
+def test_tags_to_ignore_may_be_written_as_in_torch(tmp_path):
+    """-100 as -1: the same targets, and no class of that name."""
+    source = np.random.default_rng(0)
+    x, y = source.random((20, 4, 1)), source.integers(0, 3, (20, 4))
+    y[:, 3] = -1
+    found = []
+    for number in (-1, -100):
+        np.savez(tmp_path / "a.npz", x=x, y=np.where(y == -1, number, y))
+        found.append(Arrays(folder=str(tmp_path)).build()[0])
+    assert (found[0].outputs, found[1].outputs) == (3, 3)
+    assert found[1].train.y.tolist() == found[0].train.y.tolist()
+    assert (found[1].train.y[:, 3] == -1).all()
+
+
+def test_a_label_that_is_not_listed_is_told_from_one_that_does_not_occur(tmp_path):
+    np.savez(tmp_path / "a.npz", x=np.zeros((9, 2, 1)), y=np.arange(9) % 2, classes=np.array(["no", "yes"]))
+    with pytest.raises(PerdureError, match=r"'[01]' does not occur among the classes that are listed"):
+        Arrays(folder=str(tmp_path)).build()
+
+
 def test_classes_can_be_shared_by_all_tasks():
     one = example(0, labels={"train": ["a", "b"] * 4, "val": ["a"], "test": ["b"]})
     two = example(1, labels={"train": ["b", "c"] * 4, "val": ["b"], "test": ["a"]})

@@ -161,6 +161,52 @@ def test_settings_that_do_not_go_together_are_told_in_python(given, match):
     in_python(caught.value)
 
 
+def test_the_order_of_arguments_is_told_without_printing_the_data():
+    x, y = made(0)
+    with pytest.raises(TypeError, match=r"order is learn\(task, x, y\)") as caught:
+        made_learner().learn(x, y, "a")
+    assert len(str(caught.value)) < 150
+    assert "(40, 6, 3)" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"options": {"seed": 3}}, r"options: 'seed' is an argument of its own: ContinualLearner\(seed="),
+        ({"options": {"training.iterations": 5}}, "options: 'training.iterations' is given twice"),
+    ],
+)
+def test_options_are_given_once_and_in_their_place(given, match):
+    with pytest.raises(ValueError, match=match):
+        made_learner(training=LITTLE, **given)
+
+
+def test_one_hot_rows_may_be_classes_or_values():
+    x, y = made(0)
+    rows = np.eye(2)[(y == "up").astype(int)]
+    with pytest.raises(ValueError, match=r"a single 1, .*\(y\.argmax\(1\)\)"):
+        made_learner(training=LITTLE).learn("a", x, rows)
+    assert made_learner(training=LITTLE, target="value").learn("a", x, rows).predict(x).shape == (40, 2)
+
+
+def test_a_single_task_needs_no_name_whatever_its_targets_are():
+    x, _ = made(0)
+    learner = made_learner(training=LITTLE).learn("a", x, x[:, :, 0].sum(1))
+    assert np.array_equal(learner.predict(x), learner.predict(x, task="a"))
+    learner.learn("b", x + 1, x[:, :, 0].sum(1))
+    with pytest.raises(ValueError, match="values have no predictive entropy"):
+        learner.predict(x)
+
+
+def test_one_sequence_by_itself_is_told_how_to_become_a_batch():
+    x, y = made(0)
+    learner = made_learner(training=LITTLE).learn("a", x, y)
+    with pytest.raises(ValueError, match=r"for one sequence write x\[None\]"):
+        learner.predict(x[0])
+    with pytest.raises(ValueError, match=r"for one feature write x\[:, :, None\]"):
+        learner.predict(x[0, :, :2])
+
+
 def test_a_growing_head_is_refused_before_anything_is_learnt():
     """Its classes would be counted from 0 in every task."""
     with pytest.raises(PerdureError, match=r"network: a learner has no growing head; use .*'multi'"):

@@ -29,12 +29,13 @@ from perdure.learner.classes import (
 )
 from perdure.learner.faults import wrong, wrong_type
 from perdure.learner.sequences import Inputs
+from perdure.targets.classes import NOT_SCORED
 from perdure.targets.finding import find_target
 from perdure.targets.target import Target
 from perdure.targets.value import Value
 
-IGNORED_TAGS = (None, -1, -100)
-"""Tags of steps that are not scored; -100 is what torch's losses ignore."""
+IGNORED_TAGS = (None, *NOT_SCORED)
+"""Tags of steps that are not scored."""
 FEW = 20
 """So many whole floating-point numbers may be classes; more of them are values."""
 
@@ -187,12 +188,24 @@ def _kind(given: Any, inputs: Inputs) -> str:
             raise wrong(
                 "y",
                 "these floating-point numbers may be classes or values; give integers for classes, or say "
-                "target='label' or target='value'.",
+                "ContinualLearner(target='label') or target='value'.",
             )
+    if isinstance(given, np.ndarray) and dimensions == 2 and real and _one_hot(given):
+        raise wrong(
+            "y",
+            "each of its rows has a single 1, which may be a class or values; give classes as integers "
+            "(y.argmax(1)), or say ContinualLearner(target='value').",
+        )
     column = isinstance(given, np.ndarray) and given.shape[1:] == (1,) and inputs.x.shape[1] > 1
     if dimensions == 1 or (column and not real):
         return "value" if real else "label"
     return "bits" if dimensions == 3 else "value" if real else "tags"
+
+
+def _one_hot(rows: Array) -> bool:
+    """Whether rows [N, outputs] are all 0 but for a 1, as classes are often written."""
+    bits = bool(((rows == 0) | (rows == 1)).all())
+    return rows.shape[1] > 1 and bits and bool((rows.sum(1) == 1).all())
 
 
 def _classes_of(values: Sequence[Any], known: Format | None, whose: Owner) -> tuple[Any, ...]:

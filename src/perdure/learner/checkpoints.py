@@ -7,9 +7,8 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
@@ -19,6 +18,7 @@ from perdure.learner.faults import writing, wrong, wrong_type
 from perdure.learner.knowledge import Knowledge, Lesson
 from perdure.learning.packing import pack
 from perdure.learning.phase import Facts
+from perdure.learning.splits import add_tensors
 from perdure.networks.batch import Data
 from perdure.networks.layout import Vectors
 
@@ -156,19 +156,13 @@ def lesson_digest(config: Config, knowledge: Knowledge, lesson: Lesson) -> str:
     kept = [each for number in sorted(knowledge.kept) for each in knowledge.kept[number]]
     state = pack(knowledge.state)
     for memory in (knowledge.row.memories if knowledge.row else {}).values():
-        _add(digest, (memory[name] for name in sorted(memory)))
-    _add(digest, (state[name] for name in sorted(state)))
+        add_tensors(digest, (memory[name] for name in sorted(memory)))
+    add_tensors(digest, (state[name] for name in sorted(state)))
     for data in (lesson.train, lesson.val, *kept):
-        _add(digest, _parts(data))
+        add_tensors(digest, _parts(data))
     return digest.hexdigest()
 
 
 def _parts(data: Data) -> list[Tensor]:
     """What sequences consist of."""
     return [data.x, data.y, data.all_lengths]
-
-
-def _add(digest: Any, tensors: Iterable[Tensor]) -> None:
-    for tensor in tensors:
-        digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())

@@ -14,7 +14,7 @@ from perdure.learner.answers import read_answers
 from perdure.learner.checkpoints import CheckpointFile, checkpoint_path, lesson_digest
 from perdure.learner.classes import Owner
 from perdure.learner.display import html
-from perdure.learner.faults import for_python, naming, part_of, writing, wrong, wrong_type
+from perdure.learner.faults import an_instance, for_python, naming, part_of, writing, wrong, wrong_type
 from perdure.learner.forms import read_given, read_questions
 from perdure.learner.inference import Criterion, curve, infer, owners_of, something_learnt
 from perdure.learner.knowledge import Given, Knowledge, Rules, nothing_learnt, prepare
@@ -108,7 +108,10 @@ class ContinualLearner:
         file, learning that is interrupted goes on from there when it is called again with the same data.
         """
         if not isinstance(task, str) or not task:
-            raise wrong_type("task", f"it is {task!r}; give the task a name, such as 'march'.")
+            raise wrong_type(
+                "task",
+                f"it is {an_instance(task)}, not a name such as 'march'; the order is learn(task, x, y).",
+            )
         known = self._knowledge
         features, names = (None, None) if known is None else (known.inputs, known.features)
         given = read_given(x, y, lengths, features, names)
@@ -140,7 +143,11 @@ class ContinualLearner:
 
     def _held_out(self, validation: Any, given: Given) -> Given:
         if not isinstance(validation, tuple) or len(validation) != 2:
-            raise wrong_type("validation", "give a pair (x, y) of sequences to validate on.")
+            raise wrong_type(
+                "validation",
+                "give a pair (x, y) of sequences to validate on; what fraction is held out without one is "
+                "said when the learner is made, such as ContinualLearner(validation=0.1).",
+            )
         with part_of("validation"), naming("x"):
             return read_given(*validation, None, given.inputs.x.shape[2], given.features)
 

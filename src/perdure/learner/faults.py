@@ -32,6 +32,13 @@ def wrong(argument: str, said: str) -> ArgumentError:
     return ArgumentError(f"{argument}: {said}")
 
 
+def an_instance(value: object) -> str:
+    """What a value is, in words that do not print all of it: an array of shape (60, 8)."""
+    shape = getattr(value, "shape", None)
+    name = type(value).__name__
+    return "None" if value is None else f"of type {name}" + (f" and shape {tuple(shape)}" if shape else "")
+
+
 def wrong_type(argument: str, said: str) -> ArgumentTypeError:
     """The error for a wrong type."""
     return ArgumentTypeError(f"{argument}: {said}")

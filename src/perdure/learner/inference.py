@@ -63,6 +63,8 @@ def owners_of(
         inputs = inputs.prefixes(int(steps))
     tasks = _candidates(knowledge)
     by = _criterion(config, knowledge, by)
+    if len(tasks) == 1:  # nothing to infer, whatever its targets are
+        return np.array(tasks * len(inputs))
     if by == "head":
         return np.array(tasks)[recognise(config, knowledge, tasks, inputs, steps)]
     values = torch.stack([_doubt(config, knowledge, task, inputs, by) for task in tasks])

@@ -60,7 +60,7 @@ def read_inputs(x: Any, lengths: Any = None, features: int | None = None) -> Inp
             raise wrong("lengths", "a list of sequences has its own lengths; leave this argument out.")
         inputs = _from_list(list(x))
     else:
-        inputs = _from_array(x, lengths)
+        inputs = _from_array(x, lengths, features)
     if features is not None and inputs.x.shape[2] != features:
         raise wrong(
             "x",
@@ -73,12 +73,14 @@ def _said(value: object) -> str:
     return "missing" if value is None else f"a {type(value).__name__}"
 
 
-def _from_array(x: Any, lengths: Any) -> Inputs:
+def _from_array(x: Any, lengths: Any, features: int | None) -> Inputs:
     """Inputs of a padded array."""
     array = np.asarray(x)
     _check_numeric(array, "it")
     if array.ndim != 3:
-        hint = "; for one feature write x[:, :, None]" if array.ndim == 2 else ""
+        single = array.ndim == 2 and array.shape[1] == features
+        hint = "; for one sequence write x[None]" if single else "; for one feature write x[:, :, None]"
+        hint = hint if array.ndim == 2 else ""
         raise wrong("x", f"it has shape {array.shape}, but must be [N, T, F]{hint}.")
     if 0 in array.shape:
         raise wrong(

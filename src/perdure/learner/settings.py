@@ -40,19 +40,7 @@ def configured(given: Mapping[str, Any]) -> Config:
     _check_manner(given)
     if not isinstance(validation, float) or not 0 < validation < 0.5:
         raise wrong("validation", f"{validation!r} is not a fraction between 0 and 0.5.")
-    values: dict[str, Any] = {}
-    for section in ("network", "training", "options"):
-        options = given[section] or {}
-        if not isinstance(options, Mapping):
-            raise wrong_type(section, "give a mapping from option to value, such as {'hidden': 64}.")
-        if unused := [name for name in options if str(name).startswith("benchmark.")]:
-            raise wrong(
-                section,
-                f"'{unused[0]}' is for data from files; a learner is given its data by learn(), and how it "
-                f"reads them by its own arguments, such as validation, standardise and target.",
-            )
-        prefix = "" if section == "options" else f"{section}."
-        values |= {f"{prefix}{name}": value for name, value in options.items()}
+    values = _values(given)
     seed = given["seed"]
     try:
         config = build("arrays", method, seed=int(seed) if isinstance(seed, np.integer) else seed, **values)
@@ -66,6 +54,37 @@ def configured(given: Mapping[str, Any]) -> Config:
             "{'heads': 'single'}, if all tasks have the same classes.",
         )
     return config
+
+
+def _values(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of all three arguments by dotted name, each of them given once."""
+    values: dict[str, Any] = {}
+    for section in ("network", "training", "options"):
+        options = given[section] or {}
+        if not isinstance(options, Mapping):
+            raise wrong_type(section, "give a mapping from option to value, such as {'hidden': 64}.")
+        prefix = "" if section == "options" else f"{section}."
+        for name, value in options.items():
+            dotted = f"{prefix}{name}"
+            if error := _misplaced(section, dotted, dotted in values):
+                raise error
+            values[dotted] = value
+    return values
+
+
+def _misplaced(section: str, name: str, twice: bool) -> PerdureError | None:
+    """The error for an option that has no meaning here."""
+    if name == "seed":
+        return wrong(section, "'seed' is an argument of its own: ContinualLearner(seed=...).")
+    if twice:
+        return wrong(section, f"'{name}' is given twice; leave one of the two out.")
+    if name.startswith("benchmark."):
+        return wrong(
+            section,
+            f"'{name}' is for data from files; a learner is given its data by learn(), and how it reads "
+            f"them by its own arguments, such as validation, standardise and target.",
+        )
+    return None
 
 
 def _whose(said: str, options: Mapping[str, Any]) -> tuple[str, str]:

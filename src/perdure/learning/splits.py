@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
 
 from perdure.networks.batch import Data
 
@@ -28,10 +31,15 @@ def digest_of(data: Sequence[Splits]) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for splits in data:
         for part in (splits.train, splits.val, splits.test):
-            for tensor in (part.x, part.y, part.all_lengths):
-                digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
-                digest.update(tensor.cpu().contiguous().numpy())
+            add_tensors(digest, (part.x, part.y, part.all_lengths))
     return digest.hexdigest()
+
+
+def add_tensors(digest: Any, tensors: Iterable[Tensor]) -> None:
+    """Let a digest of hashlib also depend on tensors: on their types, shapes and values."""
+    for tensor in tensors:
+        digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().data)
 
 
 def outputs_of(data: Sequence[Splits]) -> list[int]:

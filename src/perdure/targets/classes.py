@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 IGNORED = -1
 """The class that means "ignored" in torch's cross-entropy, as in arrays."""
+NOT_SCORED = (IGNORED, -100)
+"""Tags of steps that are not scored, as people write them; -100 is what torch's losses ignore."""
 UNLIKELY = -1e4
 """Logit of a class that cannot be the answer."""
 

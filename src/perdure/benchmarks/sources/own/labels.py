@@ -11,8 +11,9 @@ import numpy as np
 from perdure.benchmarks.sources.own.parts import Label, OwnSequences
 from perdure.benchmarks.task import Array
 from perdure.errors import PerdureError
+from perdure.targets.classes import NOT_SCORED
 
-NOT_ASKED = ("", "-1")
+NOT_ASKED = ("", *(str(tag) for tag in NOT_SCORED))
 """Tags of steps that are not scored."""
 WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 """Strings that are integers; if all classes are, they are sorted as numbers."""
@@ -25,6 +26,8 @@ class ClassNames:
     texts: tuple[str, ...]
     skipped: tuple[str, ...]
     """Strings that represent no class."""
+    listed: bool = False
+    """Whether a file lists them (`classes`); otherwise they are what occurs in the training sequences."""
 
     @property
     def names(self) -> tuple[Label, ...]:
@@ -44,7 +47,7 @@ def classes_of(parts: Sequence[OwnSequences]) -> ClassNames:
     tags = any(part.target is not None and part.target.everywhere for part in parts)
     if listed:
         texts = tuple(str(label) for label in next(iter(listed)))
-        return ClassNames(texts, tuple(text for text in NOT_ASKED if text not in texts))
+        return ClassNames(texts, tuple(text for text in NOT_ASKED if text not in texts), listed=True)
     skipped = NOT_ASKED if tags else ()
     trained = [np.unique(part.targets) for part in parts if part.split in (None, "train")]
     found = {str(label) for labels in trained for label in labels.tolist()}
@@ -80,4 +83,5 @@ def _strange(text: str, classes: ClassNames) -> str:
     if not text:
         return "the sequence has no label; give it one, or leave it out."
     known = ", ".join(classes.texts[:10]) + (", ..." if len(classes.texts) > 10 else "")
-    return f"the label '{text}' does not occur in the training sequences (which have: {known})."
+    where = "among the classes that are listed" if classes.listed else "in the training sequences"
+    return f"the label '{text}' does not occur {where} ({known})."
