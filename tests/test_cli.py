@@ -149,7 +149,7 @@ def test_options_of_the_cell_that_a_preset_chooses_can_be_given(tmp_path, capsys
     record = json.loads(capsys.readouterr().out)
     assert record["config"]["network"]["cell"] == {"name": "lstm", "forget_offset": 1.0}
     assert main(["run", "permuted-copy", "fine-tuning", *words]) == 2
-    assert "Unknown option '--network.cell.forget_offset'" in capsys.readouterr().err
+    assert "Option '--network.cell.forget_offset' belongs to lstm" in capsys.readouterr().err
 
 
 def test_tasks_with_names_are_named_below_the_matrix(tmp_path, capsys):

@@ -216,12 +216,12 @@ def test_every_piece_explains_itself(kind):
         ({"network.cell": "lstn"}, "network.cell: .* did you mean 'lstm'"),
         ({"network.body": "recurent"}, "network.body: .* did you mean 'recurrent'"),
         ({"network.cell": "lstm", "network.cell.forget_offset": "much"}, "network.cell.forget_offset"),
-        ({"network.cell.forget_offset": 2}, "Unknown option 'network.cell.forget_offset'"),
+        ({"network.cell.forget_offset": 2}, "'network.cell.forget_offset' belongs to lstm"),
         ({"training.learning_rate": "fast"}, "training.learning_rate"),
         ({"training.learning_rate": "nan"}, "training.learning_rate"),
         ({"training.optimiser": "Muon"}, "available are Adam"),
         ({"training.iteration": 5}, "did you mean 'training.iterations'"),
-        ({"penalties.si.strength": 5}, "Unknown option"),
+        ({"penalties.si.strength": 5}, "'penalties.si.strength' belongs to si"),
     ],
 )
 def test_faults_name_the_field(values, message):

@@ -7,8 +7,10 @@ import json
 import shlex
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from perdure.benchmarks.arrays import save_tasks, tasks_from
 from perdure.commands.arguments import parse
 from perdure.commands.running import _configs
 from perdure.config import build
@@ -59,6 +61,20 @@ def test_the_command_of_a_run_makes_that_run(method):
         assert words[:2] == ["perdure", "run"]
         assert again.hash == config.hash
         assert len(words) <= 4 + len(["--seed", "S", "--scale", "S"]) + 2 * len(chosen)
+
+
+def test_the_command_of_a_run_on_own_data_says_where_they_are(tmp_path):
+    """The folder does not count in the hash, but without it nothing could be run."""
+    x, y = np.random.default_rng(0).random((30, 4, 2)), np.arange(30) % 2
+    save_tasks(tasks_from([{"train": (x, y), "val": (x, y), "test": (x, y)}]), tmp_path / "mine")
+    config = build("arrays", "si", scale="smoke", **{"benchmark.folder": str(tmp_path / "mine")})
+    made = replace(record("si", 0), benchmark="arrays", config=json.loads(json.dumps(config.json)))
+    words = shlex.split(command_of(made))
+    assert words[words.index("--benchmark.folder") + 1] == str(tmp_path / "mine")
+    assert "--benchmark.content" not in words
+    read = parse(words[2:])
+    (again,) = _configs(read, read.options.get("scale", "laptop"), None)
+    assert again.hash == config.hash
 
 
 def test_a_drawing_is_an_image_as_it_was_drawn():

@@ -6,7 +6,7 @@ whose value is itself a piece, such as network.cell, has a separate section for 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from perdure.benchmarks.task import Benchmark
-from perdure.errors import PerdureError, unknown
+from perdure.errors import SUGGESTED, PerdureError, unknown
 from perdure.hooks import Hook
 from perdure.identity import hash_of
 from perdure.learning.training import Training
@@ -234,7 +234,7 @@ def _assembled(benchmark: str, method: str, seed: int, values: Values) -> Config
             parts[name] |= {key: each for key, each in options.items() if key != "name"}
         elif name != BODY and name not in kinds:
             if section not in parts or field not in kinds[section].model_fields:
-                raise unknown("option", name, option_names(kinds))
+                raise unknown_option(name, option_names(kinds))
             parts[section][field] = value
     made: dict[str, Any] = {"rehearsal": None}
     penalties: dict[str, Penalty] = {}
@@ -252,6 +252,32 @@ def _assembled(benchmark: str, method: str, seed: int, values: Values) -> Config
 
 def every_option() -> Iterator[tuple[str, FieldInfo]]:
     """Dotted name and field of every option of any benchmark or method."""
+    for section, kind in _every_kind():
+        for name, field in kind.model_fields.items():
+            yield f"{section}.{name}", field
+
+
+def unknown_option(name: str, known: Iterable[str], mark: str = "") -> PerdureError:
+    """The error for an option that is not known here: whose it is, or the nearest that is known.
+
+    `mark` is what stands before options, such as -- on the command line.
+    """
+    owners = {
+        str(getattr(kind, "name", section))
+        for section, kind in _every_kind()
+        for field in kind.model_fields
+        if name == f"{section}.{field}"
+    }
+    if not owners:
+        return unknown("option", f"{mark}{name}", [f"{mark}{each}" for each in known])
+    listed = sorted(owners)
+    more = " and others" if len(listed) > SUGGESTED else ""
+    whose = f"{', '.join(listed[:SUGGESTED])}{more}"
+    return PerdureError(f"Option '{mark}{name}' belongs to {whose}, which is not used here.")
+
+
+def _every_kind() -> list[tuple[str, type[Options]]]:
+    """Everything that has options, with the section in which they are given."""
     single = {"benchmarks": "benchmark", "bodies": "network", "weights": "weights", "rehearsal": "rehearsal"}
     kinds: list[tuple[str, type[Options]]] = [("training", Training)]
     kinds += [(section, kind) for folder, section in single.items() for kind in pieces(folder).values()]
@@ -259,9 +285,7 @@ def every_option() -> Iterator[tuple[str, FieldInfo]]:
     kinds += [
         (f"{section}.cell", kind) for section in ("network", "rehearsal") for kind in pieces("cells").values()
     ]
-    for section, kind in kinds:
-        for name, field in kind.model_fields.items():
-            yield f"{section}.{name}", field
+    return kinds
 
 
 def option_names(kinds: Mapping[str, type[Options]]) -> list[str]:

@@ -67,6 +67,16 @@ SUGGESTED = 3
 """Number of names that are suggested at most."""
 LONGEST = 1200
 """Number of characters of the longest sentence; of longer ones, the middle is left out."""
+ELSEWHERE = {
+    "lr": "learning_rate",
+    "epochs": "iterations",
+    "steps": "iterations",
+    "batch": "batch_size",
+    "wd": "weight_decay",
+    "optimizer": "optimiser",
+    "lambda": "strength",
+}
+"""Names of options that people bring from elsewhere, and those here."""
 SPACES = "\u00a0\u2007\u2009\u202f\u3000"
 """Spaces of other widths, or where no line breaks; a terminal gets a plain one."""
 SHOWN = 60
@@ -83,6 +93,8 @@ def unknown(what: str, given: str, known: Iterable[str]) -> PerdureError:
     elif near is not None:
         hint = f"did you mean '{near}'?"
     else:
+        section = given.rpartition(".")[0]
+        names = [name for name in names if section and name.startswith(f"{section}.")] or names
         ends = list(accumulate(len(name) + 2 for name in names))
         fitting = bisect(ends, LISTED)
         more = f" and {len(names) - fitting} more" if len(names) > fitting + 1 else ""
@@ -97,10 +109,14 @@ def _nearest(given: str, names: Sequence[str]) -> str | None:
     What all names of a section begin with (--benchmark.) makes none of them more alike than another.
     """
     section, dot, last = given.lower().rpartition(".")
+    last = ELSEWHERE.get(last.lstrip("-"), last)
     alike = [name for name in names if dot and name.lower().endswith(f".{last}")]
     if alike:  # only the section is wrong
         return difflib.get_close_matches(given.lower(), alike, n=1, cutoff=0)[0]
     inside = {name[len(section + dot) :]: name for name in names if name.lower().startswith(section + dot)}
+    elsewhere = [name for name in names if not dot and name.endswith(f".{last}")]
+    if elsewhere:
+        return elsewhere[0]
     if not dot or not inside:
         last, inside = given.lower(), {name: name for name in names}
     lower = {short.lower(): name for short, name in inside.items()}

@@ -11,6 +11,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+PLACE = "folder"
+"""The option of a benchmark that says where its data are; it does not count if they have a digest."""
 DIGITS = 16
 """Number of hexadecimal digits of a hash."""
 
@@ -19,7 +21,7 @@ def hash_of(config: Mapping[str, Any]) -> str:
     """16 hexadecimal digits that identify a config given as plain data."""
     benchmark = config.get("benchmark")
     if isinstance(benchmark, Mapping) and benchmark.get("content"):
-        kept = {name: value for name, value in benchmark.items() if name != "folder"}
+        kept = {name: value for name, value in benchmark.items() if name != PLACE}
         return _digest({**config, "benchmark": kept})
     return _digest(config)
 

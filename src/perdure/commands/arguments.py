@@ -192,7 +192,9 @@ def check_names(arguments: Arguments, known: Collection[str]) -> None:
     """Raise a helpful error for the first option that does not exist or lacks its value."""
     for name in [*arguments.options, *arguments.repeated]:
         if name not in known:
-            raise unknown("option", f"--{name}", [f"--{other}" for other in known])
+            from perdure.config import unknown_option
+
+            raise unknown_option(name, known, "--")
     for name in arguments.valueless:
         raise PerdureError(f"Option --{name} needs a value, as in --{name} VALUE.")
 

@@ -223,6 +223,8 @@ class ContinualLearner:
     def _predict_inferred(self, x: Any, lengths: Any) -> Any:
         """Each sequence's answer by the task to which it seems to belong."""
         knowledge = something_learnt(self._knowledge)
+        if len(self.tasks) == 1:  # there is nothing to infer
+            return self.predict(x, task=self.tasks[0], lengths=lengths)
         inputs = read_questions(x, lengths, knowledge.inputs, knowledge.features).inputs
         owners = owners_of(self._config, knowledge, inputs)
         answers: dict[str, Any] = {}

@@ -10,6 +10,7 @@ from typing import Any
 
 from perdure.config import build
 from perdure.errors import PerdureError
+from perdure.identity import PLACE
 from perdure.options import option_text
 from perdure.presets import SCALES, USUAL_SCALE
 from perdure.registry import Origin, plugin_words
@@ -85,9 +86,12 @@ def _differences(benchmark: str, method: str, scale: str, wanted: Values) -> Val
 
 
 def _needed(benchmark: str, method: str, scale: str, given: Values) -> Values:
-    """Without the options implied by others, such as those of a preset's variant."""
+    """Without the options implied by others, such as those of a preset's variant.
+
+    Where the data are stays: it does not count in the hash, but without it nothing can be run.
+    """
     whole = build(benchmark, method, scale=scale, **given)
-    for name in reversed(list(given)):
+    for name in reversed([name for name in given if name != f"benchmark.{PLACE}"]):
         fewer = {other: value for other, value in given.items() if other != name}
         try:
             follows = build(benchmark, method, scale=scale, **fewer).hash == whole.hash
