@@ -11,7 +11,7 @@ import pytest
 
 import browser
 from perdure.report.page import write_page
-from report_samples import NASTY, cells, findings, records
+from report_samples import NASTY, cells, findings, record, records
 
 PHONE = 390
 """Pixels across."""
@@ -247,6 +247,17 @@ def test_values_appear_under_the_pointer_and_by_arrow_keys(page, runs):
     assert "task 5, iteration 2000" in tip(page)
     page.press("Escape")
     assert tip(page) is None
+
+
+def test_a_curve_of_single_points_is_seen(chromium, tmp_path):
+    """With one validation in each task no two points are joined, so each is a dot; longer curves have none."""
+    for checks, dots in ((1, 5), (4, 0)):
+        page = tmp_path / f"{checks}.html"
+        made = record("si", 0, checks=checks)
+        write_page(page, [made], [], "Few")
+        chromium.open(page, f"#run-{made.hash}")
+        accuracy = "[...document.querySelectorAll('#detail .chart')].at(-1).querySelectorAll('circle').length"
+        assert chromium.run(accuracy) == dots
 
 
 def test_many_tasks_have_a_cell_each(chromium, tmp_path, runs):

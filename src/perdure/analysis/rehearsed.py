@@ -35,7 +35,7 @@ def examples(folder: RunFolder, record: Record, count: int) -> list[Examples]:
     config = config_of(record)
     if config.rehearsal is None:
         raise PerdureError(
-            f"Run {record.hash} ({record.method}) rehearses nothing; coresets, er, rtf and hnet+r do."
+            f"Run {record.hash} ({record.method}) rehearses nothing; methods such as coresets, er, rtf and hnet+r do."
         )
     tasks, learner = assemble(config)
     data = on_device(tasks, "cpu")

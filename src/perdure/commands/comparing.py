@@ -47,7 +47,7 @@ perdure compare --benchmark.folder DIR: the same for your own data (docs/own-dat
   --workers N          processes with one thread each (default: one per core); with slurm, jobs at a time
   --cluster ADDRESS    a Dask scheduler (tcp://HOST:PORT), or slurm
   --slurm SETTINGS     submitit settings for each job, such as timeout_min=60,mem_gb=4
-  --scale SCALE        smoke (seconds), laptop (default, minutes) or paper (the paper's settings)
+  --scale SCALE        smoke (seconds), demo (where made), laptop (default, minutes) or paper
   --space FILE         a TOML file with search spaces (default: the paper's table for the benchmark, or ours)
   --sampler SAMPLER    random (default), grid or tpe
   --tuning-seeds N     seeds for each trial: 1000, 1001, ... (default: 1)

@@ -46,7 +46,7 @@ perdure search BENCHMARK METHOD ...: choose settings by validation accuracy, wit
   --workers N          processes with one thread each (default: one per core); with slurm, jobs at a time
   --cluster ADDRESS    a Dask scheduler (tcp://HOST:PORT), or slurm
   --slurm SETTINGS     submitit settings for each job, such as timeout_min=60,mem_gb=4,slurm_partition=short
-  --scale SCALE        smoke (seconds), laptop (default, minutes) or paper (the paper's settings)
+  --scale SCALE        smoke (seconds), demo (where made), laptop (default, minutes) or paper
   --runs DIR           folder of records (default: runs)
   --data DIR           folder of raw data (default: PERDURE_DATA, or the user's cache)
   --device DEVICE      auto, cpu or cuda (default: auto)

@@ -47,7 +47,7 @@ class Architecture(Piece):
     """The choices that describe a network: a kind of body, and what all networks have in common."""
 
     heads: Literal["multi", "single", "growing"] = "multi"
-    """One output head per task, one for all, or one to which each task adds its own classes."""
+    """One output head per task (multi), one for all (single), or one to which each adds classes (growing)."""
     task_identity: bool = False
     """Provide the task as a one-hot input at every step."""
     initialisation: Literal["original", "torch"] = "original"

@@ -106,9 +106,9 @@ function drawLines(svg, chart, state, width) {
   for (const line of lines) {
     const at = { style: `stroke: ${line.colour}; stroke-width: ${line.bold ? 3 : 1.75}` };
     parts.push(drawn("path", { class: "series", d: pathOf(line, chart, state.log, x, y), "stroke-dasharray": line.dashed ? "1 4" : null, ...at }));
-    if (!chart.marks) continue;
+    const drawable = (place) => isDrawn(line.values[place], state.log);
     line.values.forEach((value, place) => {
-      if (value !== null) parts.push(drawn("circle", { cx: x(chart.x[place]), cy: y(value), r: line.bold ? 3.5 : 2.5, style: `fill: ${line.colour}` }));
+      if (drawable(place) && (chart.marks || isAlone(place, drawable, chart.parts))) parts.push(drawn("circle", { cx: x(chart.x[place]), cy: y(value), r: line.bold ? 3.5 : 2.5, style: `fill: ${line.colour}` }));
     });
   }
   state.over = drawn("g");
@@ -125,13 +125,22 @@ function drawParts(chart, x, height) {
   ]);
 }
 
+function isDrawn(value, log) {
+  return value !== null && value !== undefined && (!log || value > 0);
+}
+
+/** Whether a value has no neighbour that a line could lead to, and would be no more than a speck. */
+function isAlone(place, drawable, parts) {
+  return [place - 1, place + 1].every((other) => !drawable(other) || (parts && parts[other] !== parts[place]));
+}
+
 /** Lines break where a value is missing or has no logarithm, and between phases. */
 function pathOf(line, chart, log, x, y) {
   let path = "";
   let pen = false;
   line.values.forEach((value, place) => {
     if (chart.parts && place && chart.parts[place] !== chart.parts[place - 1]) pen = false;
-    if (value === null || (log && value <= 0)) { pen = false; return; }
+    if (!isDrawn(value, log)) { pen = false; return; }
     path += `${pen ? "L" : "M"}${x(chart.x[place]).toFixed(1)} ${y(value).toFixed(1)}`;
     if (!pen) path += "h.01";
     pen = true;

@@ -144,7 +144,7 @@ function pairs(list) {
 function listPanel(run) {
   const groups = [...run.config, ["sizes, time and machine", run.facts]].filter(([, list]) => list.length);
   const lists = groups.map(([name, list]) => element("div", {}, element("h4", { text: name }), pairs(list)));
-  return panel("Settings", "Every option of the run, by section.", element("div", { class: "lists" }, ...lists), true);
+  return panel("Settings", "What the run was made with, by section.", element("div", { class: "lists" }, ...lists), true);
 }
 
 /** A table whose first column names its rows. */
