@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ import torch
 from perdure.analysis.finding import Finding
 from perdure.analysis.opened import OpenedRun
 from perdure.analysis.paths import path_lengths, slope
-from perdure.analysis.rehearsed import likeness, likenesses
+from perdure.analysis.rehearsed import form, likeness, likenesses
 from perdure.config import build
 from perdure.errors import PerdureError
 from perdure.experiment import run
@@ -168,6 +169,37 @@ def test_likeness_equals_a_loop():
     assert likeness(known[0], 0, known) == (100.0, 0.0)
     same = {task: known[0] for task in range(4)}  # tasks with the same inputs cannot be told apart
     assert likeness(known[0], 2, same) == (25.0, 0.0)
+
+
+def test_patterns_to_copy_must_be_bits_various_and_of_the_form_of_real_ones():
+    """Grey, empty, noisy, collapsed and misplaced ones each fail in the measure that is for them."""
+    chance = torch.Generator().manual_seed(0)
+
+    def patterns(count):
+        x = torch.zeros(count, 11, 8)
+        x[:, :5, :7] = torch.randint(0, 2, (count, 5, 7), generator=chance).float()
+        x[:, 5, 7] = 1
+        return list(x)
+
+    real = patterns(100)
+    grey, late, shaded = torch.full((11, 8), 0.5), [x.roll(1, 0) for x in patterns(50)], patterns(50)
+    noise = [torch.rand(11, 8, generator=chance) for _ in range(50)]
+    for x in shaded:
+        x[:5, :7] = 0.6
+    others = form(patterns(50), real)
+    assert (others.grey, others.formed) == (0, 100)
+    assert others.variety == pytest.approx(1, abs=0.1)
+    assert form(real, real) == pytest.approx((0, 100, 1))
+    assert form([grey] * 50, real) == (0.5, 0, 0)
+    assert form([torch.zeros(11, 8)] * 50, real) == (0, 0, 0)
+    assert form([real[0]] * 50, real) == (0, 100, 0)
+    assert form(late, real).formed == 0
+    assert form(shaded, real) == pytest.approx((0.4 * 35 / 88, 100, 0), abs=1e-6)
+    assert form(noise, real).grey == pytest.approx(0.25, abs=0.02)
+    assert form(noise, real).formed == 0
+    loop = [int(((a > 0.5) != (b > 0.5)).sum()) for a, b in itertools.combinations(late, 2)]
+    known = [int((a != b).sum()) for a, b in itertools.combinations(real, 2)]
+    assert form(late, real).variety == pytest.approx(np.mean(loop) / np.mean(known))
 
 
 @pytest.mark.parametrize("method", ["coresets", "rtf"])

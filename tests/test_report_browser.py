@@ -250,7 +250,7 @@ def test_values_appear_under_the_pointer_and_by_arrow_keys(page, runs):
 
 
 def test_a_curve_of_single_points_is_seen(chromium, tmp_path):
-    """With one validation in each task no two points are joined, so each is a dot; longer curves have none."""
+    """With one validation in each task no two points are joined, so each is a dot."""
     for checks, dots in ((1, 5), (4, 0)):
         page = tmp_path / f"{checks}.html"
         made = record("si", 0, checks=checks)

@@ -2,7 +2,9 @@
 
 The paper observes that samples from the prior of a sequential VAE are not meaningful digits, although digits
 are reconstructed well (SM "Replay for Split-SMNIST experiments"). Here that is measured by the nearest real
-training sequence, among those of all tasks: how far it is, and whether it belongs to the task.
+training sequence, among those of all tasks: how far it is, and whether it belongs to the task. Of patterns of
+bits, such as those to copy, every pattern is real, and a grey one is as near to a real one as a real one to
+another; so there it counts whether they are bits, and of the form that all real sequences have.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ def examples(folder: RunFolder, record: Record, count: int) -> list[Examples]:
     config = config_of(record)
     if config.rehearsal is None:
         raise PerdureError(
-            f"Run {record.hash} ({record.method}) rehearses nothing; methods such as coresets, er, rtf and hnet+r do."
+            f"Run {record.hash} ({record.method}) rehearses nothing; coresets, er, rtf, hnet+r and others do."
         )
     tasks, learner = assemble(config)
     data = on_device(tasks, "cpu")
@@ -78,6 +80,32 @@ def _vectors(sequences: Sequence[Tensor], steps: int) -> Tensor:
     return torch.stack(padded).flatten(1)
 
 
+class Form(NamedTuple):
+    """How much sequences that should be bits have the form of real ones."""
+
+    grey: float
+    """Mean distance of an entry from the nearest bit: 0 for bits, 0.25 for uniform noise, at most 0.5."""
+    formed: float
+    """Percent that, rounded, agree with what all real sequences have in common, such as the stop bit."""
+    variety: float
+    """Mean Hamming distance of two rounded sequences over that of two real ones; 0 if all are the same."""
+
+
+def form(sequences: Sequence[Tensor], real: Sequence[Tensor]) -> Form:
+    """Compare sequences [T, F] with real ones of bits, all of the same length."""
+    asked, known = (_vectors(group, len(real[0])) for group in (sequences, real))
+    rounded = (asked > 0.5).double()
+    common = (known == known[0]).all(0)
+    formed = (rounded[:, common] == known[0, common]).all(1).double().mean()
+    return Form(float((asked - rounded).abs().mean()), 100 * float(formed), _spread(rounded) / _spread(known))
+
+
+def _spread(bits: Tensor) -> float:
+    """Mean Hamming distance of two different rows [n, D] of bits."""
+    ones, count = bits.sum(0), len(bits)
+    return float((ones * (count - ones)).sum() / (count * (count - 1) / 2))
+
+
 def likenesses(run: OpenedRun, samples: int, references: int) -> list[dict[str, Likeness]]:
     """For each task, by kind, how much rehearsed and real test sequences are like real training ones."""
     last = len(run.phases) - 1
@@ -90,3 +118,9 @@ def likenesses(run: OpenedRun, samples: int, references: int) -> list[dict[str, 
         {kind: likeness(sequences, task, known) for kind, sequences in row.items()}
         for task, row in enumerate(rows)
     ]
+
+
+def forms(run: OpenedRun, samples: int) -> list[dict[str, Form]]:
+    """For each task, by kind, how much rehearsed and real sequences of bits have the form of real ones."""
+    rows = examples(run.folder, run.record, samples)
+    return [{kind: form(sequences, row[REAL]) for kind, sequences in row.items()} for row in rows]
