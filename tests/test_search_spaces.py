@@ -54,6 +54,21 @@ training.batch_size = [64, 128]
 """
 
 
+def test_a_table_that_no_method_would_read_is_refused(tmp_path):
+    """A misspelt method, a misspelt [all], and options outside of any table."""
+    path = tmp_path / "space.toml"
+    for text, name in (
+        ("[all]\ntraining.clip = 1.0\n[sii]\npenalties.si.strength = [1.0]\n", "sii"),
+        ("[al]\ntraining.clip = 1.0\n[si]\npenalties.si.strength = [1.0]\n", "al"),
+        ("training.clip = [1.0]\n[si]\npenalties.si.strength = [1.0]\n", "training"),
+    ):
+        path.write_text(text)
+        with pytest.raises(PerdureError, match=f"Unknown table '{name}'.* go into .all. or .METHOD."):
+            file_space(path, "si", "smoke")
+    path.write_text('source = "mine"\n["masking+si"]\nweights.fraction = [0.5]\n[all]\ntraining.clip = 1.0\n')
+    assert [each.name for each in file_space(path, "masking+si", "smoke").dimensions]
+
+
 @pytest.mark.parametrize(
     ("benchmark", "method", "count"),
     [  # counted by hand in the paper's tables

@@ -256,12 +256,22 @@ def file_space(path: Path, method: str, scale: str) -> Space:
         tables = tomllib.loads(read(path, LARGEST_FILE).decode())
     except (OSError, RecursionError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise PerdureError(f"--space: '{path}' cannot be read as TOML ({error}).") from None
+    _check_tables(tables, path)
     space = read_space({"source": path.name} | tables, method, scale)
     if not space.dimensions:
         raise PerdureError(
             f"--space: '{path}' has nothing for {method}; write its options in a table [all] or [{method}]."
         )
     return space
+
+
+def _check_tables(tables: Mapping[str, Any], path: Path) -> None:
+    """Raise a helpful error for a table that no method would read."""
+    known = methods()
+    for name in tables:
+        if name not in ("all", "source") and not set(parts_of(name, known)) <= set(known):
+            error = unknown("table", name, ["all", *known])
+            raise PerdureError(f"--space: '{path}': {error} Options go into [all] or [METHOD].")
 
 
 def grid_space(benchmark: str, method: str, scale: str) -> Space:
