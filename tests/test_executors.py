@@ -350,7 +350,7 @@ def test_memory_that_ends_in_a_worker_is_a_sentence(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     first, second = done.stdout.splitlines()
-    assert first.startswith("Not enough memory for these sizes")
+    assert first.startswith("Not enough memory")
     assert "permuted-copy fine-tuning, seed 0" in first
     assert second == "fine-tuning"
 

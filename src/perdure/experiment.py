@@ -15,6 +15,7 @@ from perdure.errors import SIZE_ERRORS, TOO_LARGE, PerdureError, out_of_memory
 from perdure.files import Damaged
 from perdure.learning.engine import Results, RunOptions, learn
 from perdure.learning.learner import Learner
+from perdure.learning.room import check_room
 from perdure.learning.splits import Splits
 from perdure.networks.arithmetic import DIGITS
 from perdure.networks.batch import Data
@@ -105,6 +106,10 @@ def _learnt(
     samples = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     each = "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks, each"
     options.tell(f"{each} with {samples} training sample{'' if samples == '1' else 's'}")
+    if options.device == "cpu":
+        network = Network(config.network, tasks[0].inputs, [task.outputs for task in tasks])
+        steps = max(int(task.train.lengths.max()) for task in tasks)
+        check_room(network, config.training.batch_size, steps, tasks[0].inputs)
     data, generators = on_device(tasks, options.device), generators_of(config)
     try:
         return learn(learner, data, config.training, generators, folder, options)
