@@ -15,7 +15,7 @@ from perdure.errors import SIZE_ERRORS, TOO_LARGE, PerdureError, out_of_memory
 from perdure.files import Damaged
 from perdure.learning.engine import Results, RunOptions, learn
 from perdure.learning.learner import Learner
-from perdure.learning.room import check_room
+from perdure.learning.room import lacking_room
 from perdure.learning.splits import Splits
 from perdure.networks.arithmetic import DIGITS
 from perdure.networks.batch import Data
@@ -106,10 +106,8 @@ def _learnt(
     samples = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     each = "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks, each"
     options.tell(f"{each} with {samples} training sample{'' if samples == '1' else 's'}")
-    if options.device == "cpu":
-        network = Network(config.network, tasks[0].inputs, [task.outputs for task in tasks])
-        steps = max(int(task.train.lengths.max()) for task in tasks)
-        check_room(network, config.training.batch_size, steps, tasks[0].inputs)
+    if options.device == "cpu" and (lack := _lack_of_memory(config, tasks)):
+        raise PerdureError(f"{lack} ({_named(config)}).")
     data, generators = on_device(tasks, options.device), generators_of(config)
     try:
         return learn(learner, data, config.training, generators, folder, options)
@@ -126,8 +124,18 @@ def _memory_explained(config: Config) -> Iterator[None]:
     except SIZE_ERRORS as error:
         if not out_of_memory(error):
             raise
-        what = f"{config.benchmark.name} {config.method}, seed {config.seed}"
-        raise PerdureError(f"{TOO_LARGE.removesuffix('.')} ({what}).") from error
+        raise PerdureError(f"{TOO_LARGE.removesuffix('.')} ({_named(config)}).") from error
+
+
+def _lack_of_memory(config: Config, tasks: list[Task]) -> str | None:
+    """What cannot fit into memory, known before it is allocated."""
+    network = Network(config.network, tasks[0].inputs, [task.outputs for task in tasks])
+    steps = max(int(task.train.lengths.max()) for task in tasks)
+    return lacking_room(network, config.training.batch_size, steps, tasks[0].inputs)
+
+
+def _named(config: Config) -> str:
+    return f"{config.benchmark.name} {config.method}, seed {config.seed}"
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perdure.errors import PerdureError
 from perdure.networks.network import Network
 
 NUMBER = 4
@@ -37,17 +36,17 @@ def least_bytes(network: Network, batch: int, steps: int, features: int) -> tupl
     return weights, batch * (steps * features + sum(network.units.values())) * NUMBER
 
 
-def check_room(network: Network, batch: int, steps: int, features: int) -> None:
-    """Raise a helpful error if a network and a mini-batch cannot fit into the memory that is free."""
+def lacking_room(network: Network, batch: int, steps: int, features: int) -> str | None:
+    """Why a network and a mini-batch cannot fit into the memory that is free, if they cannot."""
     free = free_bytes()
     weights, rows = least_bytes(network, batch, steps, features)
     if free is None or weights + rows <= free:
-        return
+        return None
     if rows > weights:
         need, advice = f"a mini-batch needs at least {_size(rows)}", "a smaller --training.batch_size"
     else:
         need, advice = f"the weights need at least {_size(weights)}", "fewer units (--network.hidden)"
-    raise PerdureError(f"Not enough memory: {need}, but {_size(free)} are free; choose {advice}.")
+    return f"Not enough memory: {need}, but {_size(free)} are free; choose {advice}"
 
 
 def _size(count: int) -> str:
