@@ -215,6 +215,19 @@ def test_two_searches_note_themselves_in_one_record(tmp_path, monkeypatch):
     assert folder.finished() == noted
 
 
+def test_locks_are_free_again_although_something_still_refers_to_them(tmp_path, monkeypatch):
+    """As a traceback does, or an interpreter that does not count references."""
+    made = []
+    monkeypatch.setattr("filelock.FileLock", lambda path: made.append(FileLock(path)) or made[-1])
+    config = config_of("fine-tuning", **{"training.iterations": 5})
+    record, folder = run(config, tmp_path).record, RunFolder(tmp_path, config.hash)
+    folder.note_search(record, "one", {"trial": 1})
+    RunFolder(tmp_path / "elsewhere", config.hash).bring(record)
+    with folder.locked(config):
+        assert [lock.is_locked for lock in made] == [False, False, False, True]
+    assert not made[-1].is_locked
+
+
 def test_a_lock_that_cannot_be_made_is_a_sentence(tmp_path):
     config = config_of("fine-tuning", **{"training.iterations": 5})
     (tmp_path / config.hash / ".lock").mkdir(parents=True)

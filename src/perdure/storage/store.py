@@ -6,7 +6,7 @@ import errno
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,8 +26,6 @@ from perdure.storage.record import FORMAT, Record
 from perdure.storage.record import to_record as to_record
 
 if TYPE_CHECKING:  # to look at runs, no torch is needed
-    from filelock import BaseFileLock
-
     from perdure.config import Config
     from perdure.learning.phase import Facts
     from perdure.networks.layout import Vectors
@@ -103,26 +101,26 @@ class RunFolder:
         with self._noticing_removal():
             write_json(self.path / CONFIG, config.json)
             lock = self._acquired()
-        try:
+        with lock:
             sweep(self.path)
             yield
-        finally:
-            lock.release()
 
-    def _acquired(self, patience: float = 0.0) -> BaseFileLock:
-        """The lock of the folder, which must be there, after waiting for at most `patience` seconds."""
+    def _acquired(self, patience: float = 0.0) -> AbstractContextManager[object]:
+        """The lock of the folder, which must be there, after waiting for at most `patience` seconds.
+
+        It is held already; it is released at the end of a `with`, which does not take it a second time.
+        """
         from filelock import FileLock, Timeout
 
         lock = FileLock(self.path / ".lock")
         try:
-            lock.acquire(timeout=patience)
+            return lock.acquire(timeout=patience)
         except Timeout:
             raise Busy(
                 f"Run {self.path.name} is being worked on by another process; wait for it to end."
             ) from None
         except OSError as error:
             raise PerdureError(f"Cannot write to '{self.path}' ({error.strerror or error}).") from error
-        return lock
 
     def load(self) -> tuple[Vectors, Facts] | None:
         """The checkpoint, or None; a damaged one is set aside and the run starts again."""
