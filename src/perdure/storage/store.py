@@ -31,6 +31,8 @@ if TYPE_CHECKING:  # to look at runs, no torch is needed
     from perdure.networks.layout import Vectors
 
 RECORD, CONFIG = "record.json", "config.json"
+AGAIN = ".again"
+"""Beside a record, it says that the checkpoint is one of a run that is made again."""
 PATIENCE = 10.0
 """Seconds to wait for another process that changes the same record."""
 HASH = re.compile(r"[0-9a-f]{16}")
@@ -186,8 +188,8 @@ class RunFolder:
             f"'{self._after(phase)}' cannot be used ({error}); perdure run ... --force creates it again."
         )
 
-    def publish(self, record: Record, *, kept: bool = True) -> None:
-        """Write the record, which completes the run, and delete the checkpoint.
+    def publish(self, record: Record, *, kept: bool = True) -> Record:
+        """Write the record, which completes the run, and delete the checkpoint; returns what was written.
 
         If the states after its phases were kept, all of them must be there.
         """
@@ -200,9 +202,17 @@ class RunFolder:
                 f"'{gone[0]}' was removed while its run was in progress; the same command starts the run "
                 f"again."
             )
+        record = self._with_searches(record)
         with self._noticing_removal():
             write_json(self.path / RECORD, record.json, make_folder=False)
-        self._checkpoint.unlink(missing_ok=True)
+        for path in (self._checkpoint, self.path / AGAIN):
+            path.unlink(missing_ok=True)
+        return record
+
+    def _with_searches(self, record: Record) -> Record:
+        """A record with the searches that are noted in the one it replaces: they chose the same settings."""
+        before = self.record()
+        return record if before is None else replace(record, searches=before.searches | record.searches)
 
     def bring(self, record: Record, *, again: bool = False) -> None:
         """Write a record, and its config, that were made elsewhere.
@@ -214,7 +224,7 @@ class RunFolder:
         write_json(self.path / CONFIG, record.config)
         with self._acquired(PATIENCE):
             self.recover(force=True)  # sets a damaged one aside
-            write_json(self.path / RECORD, record.json)
+            write_json(self.path / RECORD, self._with_searches(record).json)
 
     def _has(self, record: Record) -> bool:
         """Whether a record is here already, as it is if its worker shares this folder."""
@@ -232,10 +242,16 @@ class RunFolder:
             write_json(self.path / RECORD, noted.json)
         return noted
 
-    def clear(self) -> None:
-        """Delete the results of a finished run, for --force; requires the lock."""
-        for path in (self.path / RECORD, self._checkpoint):
-            path.unlink(missing_ok=True)
+    def repeat(self) -> None:
+        """Begin a finished run again, for --force, or go on with that; requires the lock.
+
+        The record stays until `publish` replaces it, so that an interruption costs nothing.
+        """
+        if (self.path / AGAIN).exists():
+            return
+        self._checkpoint.unlink(missing_ok=True)
+        with self._noticing_removal():
+            write(self.path / AGAIN, b"", make_folder=False)
 
 
 def _writer(data: Any) -> str:
