@@ -163,6 +163,11 @@ class Search:
         return self.trials[self.chosen - 1].values
 
     @property
+    def reported(self) -> list[str]:
+        """Hashes of the chosen setting's runs with reporting seeds."""
+        return [name for each in self.candidates if each.trial == self.chosen for name in each.hashes]
+
+    @property
     def ranked(self) -> list[Trial]:
         """Finished trials, best first."""
         return sorted((trial for trial in self.trials if trial.rank), key=lambda trial: trial.rank or 0)

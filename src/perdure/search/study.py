@@ -29,6 +29,7 @@ from perdure.search.crew import MAILBOX, Crew, Failure, Job
 from perdure.search.halving import Rung, rungs
 from perdure.search.keeping import begun, reported, together
 from perdure.search.ledger import Ledger
+from perdure.search.provenance import note_choice, note_comparison
 from perdure.search.samplers import SAMPLERS
 from perdure.search.selection import (
     CANDIDATES,
@@ -329,15 +330,11 @@ class Study:
         return record is not None and not record.validation
 
     def _note(self) -> None:
-        """Store the provenance in each record that uses the chosen values."""
-        search, whole = self.search, self._whole
-        note = whole.note if whole.chosen == search.chosen else search.note
-        for candidate in search.candidates:
-            for name in candidate.hashes if candidate.trial == search.chosen else ():
-                folder = RunFolder(self.runs, name)
-                record = folder.record()
-                if record is not None:
-                    folder.note_search(record, search.id, note)
+        """Store the provenance of the choice in records; a part of a search may choose something else."""
+        whole, budget = self._whole, self.budget
+        if budget.exact and self.search.chosen != whole.chosen:
+            note_comparison(self.runs, self.search, {"trials": budget.trials})
+        note_choice(self.runs, whole)
 
     def _save(self, *, now: bool = False) -> None:
         self.search.seconds = self.clock.spent

@@ -6,14 +6,16 @@ import errno
 import os
 import re
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perdure.errors import Busy, PerdureError
 from perdure.files import (
+    LARGEST_JSON,
     Damaged,
+    read,
     read_json,
     read_tensors,
     set_aside,
@@ -232,13 +234,17 @@ class RunFolder:
         # Searches are written into a record after it was made.
         return there is not None and replace(there, searches={}).json == replace(record, searches={}).json
 
-    def note_search(self, record: Record, name: str, note: dict[str, Any]) -> Record:
-        """Write down, within the record, a search that chose its settings; all else stays as it is."""
+    def note_search(self, record: Record, name: str, note: dict[str, Any] | None) -> Record:
+        """Write down, within the record, a search that chose its settings; None if it no longer does.
+
+        All else stays as it is.
+        """
         if record.searches.get(name) == note:
             return record
         with self._acquired(PATIENCE):
             now = self.record() or record  # another search may have noted itself since it was read
-            noted = replace(now, searches=now.searches | {name: note})
+            told = now.searches | {name: note}
+            noted = replace(now, searches={each: one for each, one in told.items() if one is not None})
             write_json(self.path / RECORD, noted.json)
         return noted
 
@@ -304,6 +310,16 @@ def all_records(runs: Path) -> tuple[list[Record], list[str]]:
         if record is not None:
             records.append(record)
     return records, warnings
+
+
+def runs_naming(runs: Path, search: str) -> list[RunFolder]:
+    """The runs in whose record the id of a search stands; records are not parsed, since there may be many."""
+    found = []
+    for path in sorted(runs.glob(f"*/{RECORD}")):
+        with suppress(OSError):
+            if search.encode() in read(path, LARGEST_JSON):
+                found.append(RunFolder(runs, path.parent.name))
+    return found
 
 
 def find_run(runs: Path, name: str) -> RunFolder:
