@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from perdure.config import DATA_SEED, OWN_SEED
 from perdure.errors import PerdureError
 from perdure.files import Damaged, read_json, set_aside, write_json
 from perdure.options import option_text
@@ -39,7 +40,10 @@ class Design:
     given: Values
     """Fixed options."""
     config: str
-    """Hash of the config with the fixed options and seed 0; unlike `given`, independent of spelling."""
+    """Hash of the config with the fixed options and seed 0; unlike `given`, independent of spelling.
+
+    That config is the same for data that vary with the seed of the run, so the id names these as well.
+    """
     space: Space
     sampler: str = "random"
     seed: int = 0
@@ -70,6 +74,8 @@ class Design:
         """12 hexadecimal digits that identify the design."""
         told = {name: value for name, value in self.json.items() if name != "given"}
         told["space"] = {name: value for name, value in told["space"].items() if name != "source"}
+        if self.given.get(DATA_SEED) == OWN_SEED:
+            told[DATA_SEED] = OWN_SEED
         text = json.dumps(told, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
