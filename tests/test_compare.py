@@ -15,7 +15,7 @@ import perdure.compare
 from perdure.analysis.statistics import BETTER, NOT_DECIDED, TOO_CLOSE, WORSE, number, paired_verdict
 from perdure.cli import main
 from perdure.commands.reporting import make_report
-from perdure.compare.answer import answers, entries, front, memory
+from perdure.compare.answer import answers, entries, front, memory, over_the_limit
 from perdure.compare.demands import demands
 from perdure.compare.question import Constraints, all_comparisons, asked, bytes_of, resumed
 from perdure.compare.rounds import Rounds
@@ -159,6 +159,35 @@ def test_memory_limits_what_takes_part(tmp_path):
         o for o in engine.orders if o["config"]["method"] == "coresets" and o["config"]["seed"] < 1000
     ]
     assert reported == []
+
+
+def test_the_best_setting_within_the_memory_is_chosen(tmp_path):
+    """The larger the rate, the better and the larger; what the search itself chose is the best of all."""
+    (si,), rates = designs(["si"]), RATES["training.learning_rate"]
+
+    def kept(order):
+        return round(1e6 * order["config"]["training"]["learning_rate"])
+
+    engine, budget = pretended(kept=kept), Budget(trials=8, seeds=2)
+    limit = TASKS * kept({"config": {"training": {"learning_rate": rates[2]}}})
+    made = rounds(tmp_path, engine, budget, constraints=Constraints(memory=limit), made=[si])
+    found = made.run()["si"]
+    assert found.values == {"training.learning_rate": rates[2]}
+    (entry,) = entries(made.comparison, tmp_path)
+    assert entry.kept[-1] == limit
+    assert over_the_limit(made.comparison, tmp_path) == {} == made.comparison.left_out
+    assert {each.values["training.learning_rate"] for each in found.trials} == set(rates)
+    reported = {o["config"]["training"]["learning_rate"] for o in engine.orders if o["config"]["seed"] < 9}
+    assert reported == {rates[2]}, "nothing else was run with reporting seeds"
+    stored = find_search(tmp_path, si.id)
+    assert stored.values == {"training.learning_rate": rates[-1]}
+    noted = [record.searches[si.id]["comparison"] for record in entry.records]
+    assert noted == [{"trials": 8, "memory": limit}] * 2
+    free = rounds(tmp_path, engine, budget, made=[si])
+    assert free.run()["si"].values == stored.values
+    again = rounds(tmp_path, pretended(kept=kept), budget, constraints=Constraints(memory=limit), made=[si])
+    assert again.run()["si"].values == found.values
+    assert find_search(tmp_path, si.id).values == stored.values
 
 
 def test_answers_under_conditions(tmp_path):
@@ -527,24 +556,15 @@ def test_the_comparison_itself_looks_at_equal_budgets(tmp_path):
     assert {len(each.search.trials) for each in found} == {2}
 
 
-def test_chosen_settings_that_keep_too_much_are_told_in_a_sentence(tmp_path, monkeypatch, capsys):
-    """The worst setting fits into the limit, but the chosen one does not."""
+def test_settings_that_keep_more_with_reporting_seeds_are_told_in_a_sentence(tmp_path, monkeypatch, capsys):
+    """With tuning seeds they fit into the limit, as those of methods may that keep what they find."""
     monkeypatch.chdir(tmp_path)
-    engine = pretended(kept=lambda order: 1 if order["config"]["training"]["learning_rate"] < 0.002 else 9)
+    engine = pretended(kept=lambda order: 1 if order["config"]["seed"] >= 1000 else 9)
     monkeypatch.setattr("perdure.commands.executing.engine_of", lambda options, runs, workers: engine)
     (tmp_path / "space.toml").write_text("[all]\ntraining.learning_rate = [0.001, 0.005]\n")
-    words = [
-        "permuted-copy",
-        "--methods",
-        "si",
-        "--scale",
-        "smoke",
-        "--space",
-        "space.toml",
-        "--memory",
-        "10B",
-    ]
-    assert main(["compare", *words, "--benchmark.tasks", str(TASKS), "--seeds", "1"]) == 2
+    words = ["permuted-copy", "--methods", "si", "--scale", "smoke", "--space", "space.toml"]
+    words += ["--memory", "10B", "--benchmark.tasks", str(TASKS), "--seeds", "1"]
+    assert main(["compare", *words]) == 2
     assert "si: its chosen setting keeps 27 B" in capsys.readouterr().err
 
 

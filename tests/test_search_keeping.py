@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from perdure.errors import Interrupted
+from perdure.errors import Interrupted, PerdureError
 from perdure.learning.engine import RunOptions
 from perdure.search.state import find_search
 from perdure.search.study import Budget
@@ -203,6 +203,14 @@ def test_an_exact_budget_looks_at_the_first_trials_only(tmp_path):
     assert left.chosen == first.chosen
     assert left.complete
     assert {each.trial for each in left.candidates} == {first.chosen, narrow.chosen}
+
+
+def test_a_limit_of_memory_is_for_exact_budgets_and_may_leave_nothing(tmp_path):
+    with pytest.raises(PerdureError, match="must be exact"):
+        study(tmp_path, Pretend(), Budget(trials=2, memory=10))
+    one = study(tmp_path, Pretend(), Budget(trials=2, seeds=1, exact=True, memory=10))
+    with pytest.raises(PerdureError, match="No setting of si that was tried keeps at most 10 bytes"):
+        one.run()
 
 
 def test_records_name_a_search_as_long_as_it_has_chosen_their_settings(tmp_path):

@@ -41,7 +41,7 @@ perdure compare --benchmark.folder DIR: the same for your own data (docs/own-dat
   --trials N           settings to try per method, at most; the same number for all (default: 12)
   --seeds N            reporting seeds 0 to N-1 for the chosen setting of each method (default: 5)
   --no-stored-data     only methods that store no samples of old tasks
-  --memory SIZE        only methods that keep at most SIZE beyond a task, such as 500kB or 1MB
+  --memory SIZE        only methods and settings that keep at most SIZE beyond a task, such as 500kB or 1MB
   --task-unknown       only methods that need not be told the task at test time; one output head for all tasks
   --out FILE           the page (default: comparison.html in the folder of the comparison)
   --workers N          processes with one thread each (default: one per core); with slurm, jobs at a time

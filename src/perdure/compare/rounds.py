@@ -19,9 +19,9 @@ from perdure.compare.question import Comparison, stored
 from perdure.errors import Interrupted, PerdureError, Refused, counted
 from perdure.search.clock import CAUTION, Clock, needed
 from perdure.search.keeping import reported
+from perdure.search.ledger import bytes_kept
 from perdure.search.state import TRIALS, Design, Search, load
 from perdure.search.study import Budget
-from perdure.storage.store import RunFolder
 
 GROWTH = 3
 """A round makes at most this many times as many trials as there were: early times are rough."""
@@ -104,7 +104,7 @@ class Rounds:
             reserve = self._reserve(searches)
             for place, design in enumerate(designs):
                 share = None if searches else (place, len(designs))
-                found = self._searched(design, more, 0, reserve, share)
+                found = self._searched(design, replace(self.budget, trials=more, seeds=0), reserve, share)
                 if found is not None:
                     searches[design.method] = found
                     self._check_memory(found)
@@ -133,10 +133,10 @@ class Rounds:
     def _report(self) -> dict[str, Search]:
         """The reporting seeds of each method; what is left of the time is shared by those that are left."""
         found = {}
-        designs = self._taking_part()
+        designs, trials = self._taking_part(), max(self.comparison.trials, 1)
+        budget = replace(self.budget, trials=trials, memory=self.comparison.constraints.memory)
         for place, design in enumerate(designs):
-            trials = max(self.comparison.trials, 1)
-            search = self._searched(design, trials, self.budget.seeds, 0.0, (place, len(designs)))
+            search = self._searched(design, budget, 0.0, (place, len(designs)))
             if search is not None and any(
                 name in search.seen for c in search.candidates for name in c.hashes
             ):
@@ -148,9 +148,9 @@ class Rounds:
         return found
 
     def _searched(
-        self, design: Design, trials: int, seeds: int, reserve: float, share: tuple[int, int] | None
+        self, design: Design, budget: Budget, reserve: float, share: tuple[int, int] | None
     ) -> Search | None:
-        """A search with so many trials and seeds, or None, with the reason noted, if it has no result.
+        """A search within an exact budget, or None, with the reason noted, if it has no result.
 
         It may take all of the time but the reserve; with a share, what is left divided by methods left.
         """
@@ -160,7 +160,7 @@ class Rounds:
             left = left if share is None else left / (share[1] - share[0])
             hours = (load(self.runs, design).seconds + left) / 3600
         try:
-            return self.search(design, Budget(trials, hours, seeds, exact=True))
+            return self.search(design, replace(budget, hours=hours, exact=True))
         except (Interrupted, Refused):
             raise
         except PerdureError as error:
@@ -170,19 +170,14 @@ class Rounds:
     def _check_memory(self, search: Search) -> None:
         """Leave a method out once every setting that was tried keeps more than is allowed."""
         limit = self.comparison.constraints.memory
-        least = least_kept(search, self.runs)
-        if limit is not None and least is not None and least > limit:
+        if limit is None or not search.ranked:
+            return
+        kept = [bytes_kept(self.runs / TRIALS, trial.hashes) for trial in search.ranked]
+        least = min(each or 0 for each in kept)  # what older records do not tell is allowed
+        if least > limit:
             self.comparison.left_out[search.design.method] = (
                 f"it keeps {least} bytes or more, but at most {limit} are allowed"
             )
-
-
-def least_kept(search: Search, runs: Path) -> int | None:
-    """The smallest number of bytes that any setting of a search keeps, as far as records tell."""
-    found = [RunFolder(runs / TRIALS, name).record() for trial in search.trials for name in trial.hashes]
-    return min(
-        (record.kept_bytes[-1] for record in found if record is not None and record.kept), default=None
-    )
 
 
 def _ended(search: Search) -> int:
