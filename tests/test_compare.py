@@ -25,6 +25,7 @@ from perdure.report.compared import (
     comparison_json,
     comparison_lines,
     comparison_section,
+    comparison_table,
     conclusion,
     no_result,
 )
@@ -76,6 +77,39 @@ def test_without_a_limit_every_method_gets_all_trials_and_seeds(tmp_path):
     ranked = entries(one.comparison, tmp_path)
     assert [each.method for each in ranked] == ["coresets", "si", "online-ewc"]
     assert {each.final.n for each in ranked} == {3}
+
+
+@pytest.mark.parametrize("hours", [None, 1.0])
+def test_a_small_space_leaves_the_others_their_trials(tmp_path, hours):
+    """All points of it, and for the others as many as were asked for; in two rounds if there is a limit."""
+    few, many = {"training.learning_rate": [0.001, 0.002]}, Budget(trials=7, hours=hours, seeds=1)
+    given = {"benchmark.tasks": TASKS}
+    spaces = {"online-ewc": few, "si": RATES, "coresets": RATES}
+    made = [designed("permuted-copy", name, space, "smoke", given) for name, space in spaces.items()]
+    one = rounds(tmp_path, pretended(), many, made=made)
+    found = one.run()
+    assert {name: len(search.trials) for name, search in found.items()} == {
+        "online-ewc": 2,
+        "si": 7,
+        "coresets": 7,
+    }
+    assert one.comparison.trials == 7
+    best = max(trial.values["training.learning_rate"] for trial in found["si"].trials)
+    assert found["si"].values == {"training.learning_rate": best}
+    said = "7 trials for each method; online-ewc all 2 points of its space"
+    assert said in comparison_section(one.comparison, tmp_path, "c", STYLES, {}).facts
+    assert comparison_table(one.comparison, tmp_path).title.endswith(said)
+    counts = {row["method"]: row["trials"] for row in comparison_json(one.comparison, tmp_path)["ranking"]}
+    assert counts == {"coresets": 7, "si": 7, "online-ewc": 2}
+    engine = pretended()
+    fewer = rounds(tmp_path, engine, Budget(trials=1, seeds=1), made=made)
+    fewer.run()
+    assert engine.orders == []
+    assert fewer.comparison.trials == 7, "what was done counts"
+    all_there_are = rounds(tmp_path, engine, Budget(trials=20, hours=hours, seeds=1), made=made)
+    all_there_are.run()
+    assert all_there_are.comparison.trials == 8
+    assert len([order for order in engine.orders if order["config"]["seed"] >= 1000]) == 2
 
 
 @pytest.mark.parametrize(("hours", "least", "most"), [(0.12, 2, 5), (0.2, 8, 8), (1.0, 8, 8)])

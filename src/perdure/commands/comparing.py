@@ -61,10 +61,10 @@ perdure compare --benchmark.folder DIR: the same for your own data (docs/own-dat
 
 Options of the benchmark, the network, training and the methods are the same as for perdure search.
 
-Every method gets the same number of trials; the best setting by validation accuracy is run with the reporting
-seeds. Methods are ranked by validation accuracy; the page shows test accuracy with 95 % intervals, paired
-differences, memory, time, and what would change the answer. A comparison that was stopped continues when the
-same command is given again. More: docs/compare.md.
+Every method gets the same number of trials, or all points of its space if that has fewer; the best setting by
+validation accuracy is run with the reporting seeds. Methods are ranked by validation accuracy; the page shows
+test accuracy with 95 % intervals, paired differences, memory, time, and what would change the answer. A
+comparison that was stopped continues when the same command is given again. More: docs/compare.md.
 """
 
 OWN = ("methods", "no-stored-data", "memory", "task-unknown", "out")

@@ -178,6 +178,10 @@ class Search:
         """Finished trials, best first."""
         return sorted((trial for trial in self.trials if trial.rank), key=lambda trial: trial.rank or 0)
 
+    def exhausted(self, asked: int) -> bool:
+        """Whether so many trials were asked for, but all points of the space are fewer."""
+        return 0 < len(self.trials) < asked and all(trial.status != "waiting" for trial in self.trials)
+
     @property
     def note(self) -> dict[str, Any]:
         """The provenance stored in records that use the chosen values."""
