@@ -15,7 +15,7 @@ import perdure.compare
 from perdure.analysis.statistics import BETTER, NOT_DECIDED, TOO_CLOSE, WORSE, number, paired_verdict
 from perdure.cli import main
 from perdure.commands.reporting import make_report
-from perdure.compare.answer import answers, entries, front, memory
+from perdure.compare.answer import answers, entries, front, memory, over_the_limit
 from perdure.compare.demands import demands
 from perdure.compare.question import Constraints, all_comparisons, asked, bytes_of, resumed
 from perdure.compare.rounds import Rounds
@@ -25,6 +25,7 @@ from perdure.report.compared import (
     comparison_json,
     comparison_lines,
     comparison_section,
+    comparison_table,
     conclusion,
     no_result,
 )
@@ -76,6 +77,39 @@ def test_without_a_limit_every_method_gets_all_trials_and_seeds(tmp_path):
     ranked = entries(one.comparison, tmp_path)
     assert [each.method for each in ranked] == ["coresets", "si", "online-ewc"]
     assert {each.final.n for each in ranked} == {3}
+
+
+@pytest.mark.parametrize("hours", [None, 1.0])
+def test_a_small_space_leaves_the_others_their_trials(tmp_path, hours):
+    """All points of it, and for the others as many as were asked for; in two rounds if there is a limit."""
+    few, many = {"training.learning_rate": [0.001, 0.002]}, Budget(trials=7, hours=hours, seeds=1)
+    given = {"benchmark.tasks": TASKS}
+    spaces = {"online-ewc": few, "si": RATES, "coresets": RATES}
+    made = [designed("permuted-copy", name, space, "smoke", given) for name, space in spaces.items()]
+    one = rounds(tmp_path, pretended(), many, made=made)
+    found = one.run()
+    assert {name: len(search.trials) for name, search in found.items()} == {
+        "online-ewc": 2,
+        "si": 7,
+        "coresets": 7,
+    }
+    assert one.comparison.trials == 7
+    best = max(trial.values["training.learning_rate"] for trial in found["si"].trials)
+    assert found["si"].values == {"training.learning_rate": best}
+    said = "7 trials for each method; online-ewc all 2 points of its space"
+    assert said in comparison_section(one.comparison, tmp_path, "c", STYLES, {}).facts
+    assert comparison_table(one.comparison, tmp_path).title.endswith(said)
+    counts = {row["method"]: row["trials"] for row in comparison_json(one.comparison, tmp_path)["ranking"]}
+    assert counts == {"coresets": 7, "si": 7, "online-ewc": 2}
+    engine = pretended()
+    fewer = rounds(tmp_path, engine, Budget(trials=1, seeds=1), made=made)
+    fewer.run()
+    assert engine.orders == []
+    assert fewer.comparison.trials == 7, "what was done counts"
+    all_there_are = rounds(tmp_path, engine, Budget(trials=20, hours=hours, seeds=1), made=made)
+    all_there_are.run()
+    assert all_there_are.comparison.trials == 8
+    assert len([order for order in engine.orders if order["config"]["seed"] >= 1000]) == 2
 
 
 @pytest.mark.parametrize(("hours", "least", "most"), [(0.12, 2, 5), (0.2, 8, 8), (1.0, 8, 8)])
@@ -159,6 +193,35 @@ def test_memory_limits_what_takes_part(tmp_path):
         o for o in engine.orders if o["config"]["method"] == "coresets" and o["config"]["seed"] < 1000
     ]
     assert reported == []
+
+
+def test_the_best_setting_within_the_memory_is_chosen(tmp_path):
+    """The larger the rate, the better and the larger; what the search itself chose is the best of all."""
+    (si,), rates = designs(["si"]), RATES["training.learning_rate"]
+
+    def kept(order):
+        return round(1e6 * order["config"]["training"]["learning_rate"])
+
+    engine, budget = pretended(kept=kept), Budget(trials=8, seeds=2)
+    limit = TASKS * kept({"config": {"training": {"learning_rate": rates[2]}}})
+    made = rounds(tmp_path, engine, budget, constraints=Constraints(memory=limit), made=[si])
+    found = made.run()["si"]
+    assert found.values == {"training.learning_rate": rates[2]}
+    (entry,) = entries(made.comparison, tmp_path)
+    assert entry.kept[-1] == limit
+    assert over_the_limit(made.comparison, tmp_path) == {} == made.comparison.left_out
+    assert {each.values["training.learning_rate"] for each in found.trials} == set(rates)
+    reported = {o["config"]["training"]["learning_rate"] for o in engine.orders if o["config"]["seed"] < 9}
+    assert reported == {rates[2]}, "nothing else was run with reporting seeds"
+    stored = find_search(tmp_path, si.id)
+    assert stored.values == {"training.learning_rate": rates[-1]}
+    noted = [record.searches[si.id]["comparison"] for record in entry.records]
+    assert noted == [{"trials": 8, "memory": limit}] * 2
+    free = rounds(tmp_path, engine, budget, made=[si])
+    assert free.run()["si"].values == stored.values
+    again = rounds(tmp_path, pretended(kept=kept), budget, constraints=Constraints(memory=limit), made=[si])
+    assert again.run()["si"].values == found.values
+    assert find_search(tmp_path, si.id).values == stored.values
 
 
 def test_answers_under_conditions(tmp_path):
@@ -527,24 +590,15 @@ def test_the_comparison_itself_looks_at_equal_budgets(tmp_path):
     assert {len(each.search.trials) for each in found} == {2}
 
 
-def test_chosen_settings_that_keep_too_much_are_told_in_a_sentence(tmp_path, monkeypatch, capsys):
-    """The worst setting fits into the limit, but the chosen one does not."""
+def test_settings_that_keep_more_with_reporting_seeds_are_told_in_a_sentence(tmp_path, monkeypatch, capsys):
+    """With tuning seeds they fit into the limit, as those of methods may that keep what they find."""
     monkeypatch.chdir(tmp_path)
-    engine = pretended(kept=lambda order: 1 if order["config"]["training"]["learning_rate"] < 0.002 else 9)
+    engine = pretended(kept=lambda order: 1 if order["config"]["seed"] >= 1000 else 9)
     monkeypatch.setattr("perdure.commands.executing.engine_of", lambda options, runs, workers: engine)
     (tmp_path / "space.toml").write_text("[all]\ntraining.learning_rate = [0.001, 0.005]\n")
-    words = [
-        "permuted-copy",
-        "--methods",
-        "si",
-        "--scale",
-        "smoke",
-        "--space",
-        "space.toml",
-        "--memory",
-        "10B",
-    ]
-    assert main(["compare", *words, "--benchmark.tasks", str(TASKS), "--seeds", "1"]) == 2
+    words = ["permuted-copy", "--methods", "si", "--scale", "smoke", "--space", "space.toml"]
+    words += ["--memory", "10B", "--benchmark.tasks", str(TASKS), "--seeds", "1"]
+    assert main(["compare", *words]) == 2
     assert "si: its chosen setting keeps 27 B" in capsys.readouterr().err
 
 

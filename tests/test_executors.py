@@ -122,6 +122,8 @@ def test_a_run_again_elsewhere_replaces_the_record(tmp_path, monkeypatch):
     noted = RunFolder(runs, config.hash).note_search(again.record, "search", {"trial": 1})
     run_many([config], runs, executor=Elsewhere())  # found there, and here with what was noted since
     assert read_json(path) == noted.json
+    (third,) = run_many([config], runs, executor=Elsewhere(), force=True)
+    assert read_json(path) == third.record.json | {"searches": noted.searches} != noted.json
     path.write_text("{}")
     run_many([config], runs, executor=Elsewhere(), force=True)
     assert RunFolder(runs, config.hash).finished().accuracy == first.record.accuracy

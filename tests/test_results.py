@@ -27,7 +27,7 @@ from perdure.report.results_text import _overview, _section, results_text
 from perdure.report.tables import findings_table
 from perdure.search.state import all_searches
 from perdure.search.study import Budget
-from perdure.storage.store import all_records
+from perdure.storage.store import RunFolder, all_records
 from report_samples import record as sample
 from search_samples import SPACE, Pretend, study
 
@@ -93,6 +93,24 @@ def test_a_record_that_is_there_keeps_its_times_until_its_numbers_change(runs, t
     assert after[first] == before[first]
     assert after[second].untrained[0] == 3.0
     assert after[second].seconds == 2 * before[second].seconds
+
+
+def test_what_searches_note_in_a_record_is_brought_up_to_date_alone(tmp_path):
+    """Its times stay, and so does what a search noted that is not among these runs."""
+    runs, results = tmp_path / "runs", tmp_path / "results"
+    search = study(runs, Pretend(), Budget(trials=2, seeds=1), scale="laptop").run()
+    assert committed.collect(runs, results).records == 1
+    (name,) = search.reported
+    folders = [RunFolder(folder, name) for folder in (runs, results)]
+    before = folders[1].finished()
+    assert before.searches == {search.id: search.note}
+    write_json(runs / name / "record.json", folders[0].finished().json | {"seconds": 99.0, "searches": {}})
+    folders[0].note_search(folders[0].finished(), "a new one", {"trial": 1})
+    folders[1].note_search(before, "elsewhere", {"trial": 2})
+    assert committed.collect(runs, results).records == 1
+    noted = {"elsewhere": {"trial": 2}, "a new one": {"trial": 1}}
+    assert folders[1].finished() == replace(before, searches=noted)
+    assert committed.collect(runs, results).records == 0
 
 
 def test_records_of_many_tasks_stay_small_and_keep_what_their_means_are_of():

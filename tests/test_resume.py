@@ -180,6 +180,33 @@ def test_a_finished_run_is_not_run_again(tmp_path):
     assert forced.record.accuracy == first.record.accuracy
 
 
+def test_a_forced_run_leaves_the_record_until_it_has_another(tmp_path):
+    """With what searches noted in it; an interruption costs nothing, and --force goes on from there."""
+    config, looks = config_of("fine-tuning", **{"training.iterations": 5}), []
+    first = run(config, tmp_path)
+    folder = RunFolder(tmp_path, config.hash)
+    noted = folder.note_search(first.record, "one", {"trial": 1})
+
+    def stop_at(count):
+        return RunOptions(stop=lambda: looks.append(1) or len(looks) == count)
+
+    with pytest.raises(Interrupted, match="continues"):
+        run(config, tmp_path, stop_at(3), force=True)
+    assert folder.finished() == noted
+    assert run(config, tmp_path).found
+    done = run(config, tmp_path, stop_at(0), force=True)
+    assert not done.found
+    assert len(looks) == 5 * len(first.record.tasks), "each iteration was made once"
+    assert folder.finished() == done.record
+    assert done.record.searches == noted.searches
+    assert done.record.accuracy == first.record.accuracy
+    assert done.record.timings != first.record.timings
+    assert not {"checkpoint.safetensors", ".again"} & {path.name for path in done.folder.iterdir()}
+    looks.clear()
+    run(config, tmp_path, stop_at(0), force=True)
+    assert len(looks) == 5 * len(first.record.tasks), "from the start again"
+
+
 def hold(config_json, runs, ready):
     from perdure.config import from_json
 
@@ -213,6 +240,19 @@ def test_two_searches_note_themselves_in_one_record(tmp_path, monkeypatch):
     with FileLock(folder.path / ".lock"), pytest.raises(Busy):
         folder.note_search(record, "three", {"trial": 3})
     assert folder.finished() == noted
+
+
+def test_locks_are_free_again_although_something_still_refers_to_them(tmp_path, monkeypatch):
+    """As a traceback does, or an interpreter that does not count references."""
+    made = []
+    monkeypatch.setattr("filelock.FileLock", lambda path: made.append(FileLock(path)) or made[-1])
+    config = config_of("fine-tuning", **{"training.iterations": 5})
+    record, folder = run(config, tmp_path).record, RunFolder(tmp_path, config.hash)
+    folder.note_search(record, "one", {"trial": 1})
+    RunFolder(tmp_path / "elsewhere", config.hash).bring(record)
+    with folder.locked(config):
+        assert [lock.is_locked for lock in made] == [False, False, False, True]
+    assert not made[-1].is_locked
 
 
 def test_a_lock_that_cannot_be_made_is_a_sentence(tmp_path):

@@ -14,6 +14,7 @@ import pytest
 
 import perdure.search
 from perdure.cli import main
+from perdure.config import from_json
 from perdure.engines.engine import ThisProcess
 from perdure.errors import Busy, Interrupted, PerdureError
 from perdure.learning.engine import RunOptions
@@ -199,7 +200,7 @@ def test_a_reporting_seed_that_fails_is_not_robust(tmp_path):
 def test_failed_trials_are_listed_and_the_rest_goes_on(tmp_path):
     def upset(order):
         if order["config"]["penalties"]["si"]["strength"] == 1.0:
-            return {"fault": "failed", "reason": "The loss became nan."}
+            return {"fault": "diverged", "reason": "The loss became nan."}
         return None
 
     search = study(tmp_path, Pretend(upset=upset), Budget(trials=12, seeds=1)).run()
@@ -212,7 +213,34 @@ def test_failed_trials_are_listed_and_the_rest_goes_on(tmp_path):
     study(tmp_path, engine, Budget(trials=12, seeds=1)).run()
     assert engine.orders == []  # they would fail again
     with pytest.raises(PerdureError, match=r"No trial of si was finished.*became nan"):
-        study(tmp_path / "b", Pretend(upset=lambda order: {"fault": "failed", "reason": "became nan"})).run()
+        study(
+            tmp_path / "b", Pretend(upset=lambda order: {"fault": "diverged", "reason": "became nan"})
+        ).run()
+
+
+@pytest.mark.parametrize("kind", ["failed", "unexpected", "raised"])
+def test_what_may_be_put_right_is_tried_again_the_next_time_and_not_before(kind, tmp_path):
+    """Data that were missing, or a mistake in the code, that a worker tells or dies of."""
+
+    def upset(order):
+        if order["config"]["penalties"]["si"]["strength"] != 0.1:
+            return None
+        if kind == "raised":
+            raise ZeroDivisionError("by hand")
+        return {"fault": kind, "reason": "by hand"}
+
+    whole = study(tmp_path / "whole", Pretend()).run()
+    engine = Pretend(upset=upset)
+    search = study(tmp_path / "a", engine).run()
+    failed = {trial.hashes[0] for trial in search.trials if trial.status == "failed"}
+    assert failed
+    assert all("by hand" in trial.reason for trial in search.trials if trial.hashes[0] in failed)
+    assert len(engine.orders) == 8 + 2
+    right = Pretend()
+    again = study(tmp_path / "a", right).run()
+    assert {from_json(order["config"]).hash for order in right.orders} == failed | set(again.reported)
+    assert len(right.orders) == len(failed) + 2
+    assert (again.values, again.trials) == (whole.values, whole.trials)
 
 
 def test_lost_workers_and_full_disks_are_tried_again(tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from distributed import LocalCluster
 
 from perdure.config import build
 from perdure.engines.opening import opened
-from perdure.errors import Busy, Interrupted, PerdureError, Refused
+from perdure.errors import Busy, Diverged, Interrupted, PerdureError, Refused
 from perdure.executors import common_orders, run_many
 from perdure.fingerprint import check, fingerprint
 from perdure.learning.engine import RunOptions
@@ -199,7 +199,8 @@ def test_what_must_be_equal_is_compared():
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (PerdureError("The loss became nan."), "failed"),
+        (Diverged("The loss became nan."), "diverged"),
+        (PerdureError("The data are missing."), "failed"),
         (ZeroDivisionError("by hand"), "unexpected"),
         (Interrupted("Stopped."), "stopped"),
         (Busy("later"), "busy"),

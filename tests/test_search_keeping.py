@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from perdure.errors import Interrupted
+from perdure.errors import Interrupted, PerdureError
 from perdure.learning.engine import RunOptions
 from perdure.search.state import find_search
 from perdure.search.study import Budget
+from perdure.storage.record import to_record
+from perdure.storage.store import RunFolder
 from search_samples import Pretend, quality, study
 
 
@@ -199,3 +203,36 @@ def test_an_exact_budget_looks_at_the_first_trials_only(tmp_path):
     assert left.chosen == first.chosen
     assert left.complete
     assert {each.trial for each in left.candidates} == {first.chosen, narrow.chosen}
+
+
+def test_a_limit_of_memory_is_for_exact_budgets_and_may_leave_nothing(tmp_path):
+    with pytest.raises(PerdureError, match="must be exact"):
+        study(tmp_path, Pretend(), Budget(trials=2, memory=10))
+    one = study(tmp_path, Pretend(), Budget(trials=2, seeds=1, exact=True, memory=10))
+    with pytest.raises(PerdureError, match="No setting of si that was tried keeps at most 10 bytes"):
+        one.run()
+
+
+def test_records_name_a_search_as_long_as_it_has_chosen_their_settings(tmp_path):
+    """Also one that was made later, with a further seed; what another search noted stays."""
+    few, many = Budget(trials=2, seeds=1), Budget(trials=8, seeds=1)
+    first = study(tmp_path, Pretend(), few).run()
+    further = first.design.problem.config(first.values, 7)
+    record = to_record(Pretend().answer({"config": further.json, "phases": None})["record"])
+    RunFolder(tmp_path, record.hash).bring(record)
+    chosen = [RunFolder(tmp_path, name) for name in (*first.reported, further.hash)]
+    for folder in chosen:
+        folder.note_search(folder.finished(), first.id, first.note)
+        folder.note_search(folder.finished(), "another", {"trial": 1})
+    larger = study(tmp_path, Pretend(), many).run()
+    assert larger.values != first.values
+    assert [set(folder.finished().searches) for folder in chosen] == [{"another"}] * 2
+    (now,) = [RunFolder(tmp_path, name).finished() for name in larger.reported]
+    assert now.searches == {first.id: larger.note}
+    part = study(tmp_path, Pretend(), replace(few, exact=True)).run()
+    assert part.values == first.values
+    for _ in range(2):
+        noted = [folder.finished().searches.get(first.id) for folder in chosen]
+        assert noted == [part.note | {"comparison": {"trials": 2}}, None]
+        assert RunFolder(tmp_path, now.hash).finished() == now
+        study(tmp_path, Pretend(), many).run()  # it takes out its own notes only

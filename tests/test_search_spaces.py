@@ -21,6 +21,7 @@ from perdure.search.halving import rungs
 from perdure.search.problem import Problem, TaskShape
 from perdure.search.samplers import SAMPLERS
 from perdure.search.spaces import Dimension, Range, Space, file_space, grid_space, read_space, space_from
+from perdure.search.state import design_from
 from perdure.search.tuning import designed
 from perdure.weights.hypernetwork import Hypernetwork
 
@@ -348,6 +349,18 @@ def test_a_design_has_one_name_however_it_is_written():
     two = designed("permuted-copy", "masking+si", None, "smoke", {"training.batch_size": 32})
     other = designed("permuted-copy", "masking+si", None, "smoke", {"training.batch_size": 33})
     assert one.id == two.id != other.id
+
+
+def test_data_that_vary_with_the_seed_are_another_question():
+    """Their trials have other data; with the seed 0 of the design's config, the data are the same."""
+    rates = {"training.learning_rate": [1e-3, 1e-2]}
+    own, fixed = (
+        designed("permuted-copy", "si", rates, "smoke", {"benchmark.data_seed": each}) for each in ("seed", 0)
+    )
+    assert own.config == fixed.config
+    assert own.id != fixed.id
+    assert design_from(own.json).id == own.id
+    assert design_from(fixed.json | {"given": {"benchmark.data_seed": "0"}}).id == fixed.id
 
 
 @pytest.mark.parametrize("method", ["si", "from-scratch", "masking", "hnet", "rtf", "hnet+r"])

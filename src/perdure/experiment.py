@@ -42,7 +42,8 @@ def run(
 ) -> RunResult:
     """Run a config, or resume an interrupted run, or return its finished record.
 
-    `force` repeats a finished run; an unfinished one is resumed in any case.
+    `force` repeats a finished run, whose record stays until there is a new one; an unfinished run is resumed
+    in any case.
     """
     options = options or RunOptions()
     runs = Path(runs)
@@ -81,7 +82,7 @@ def _run(config: Config, folder: RunFolder, options: RunOptions, force: bool) ->
         if record is not None and not force:
             return RunResult(record, folder.path, True, folder.warnings)
         if record is not None:
-            folder.clear()
+            folder.repeat()
         record = _carry_out(config, tasks, learner, folder, options)
     return RunResult(record, folder.path, False, folder.warnings)
 
@@ -93,9 +94,7 @@ def _carry_out(
     results = _learnt(config, tasks, learner, folder, options)
     kernels = {"kernels": describe(), "digits": str(DIGITS)}
     machine = {"device": options.device, "threads": str(options.threads), **kernels}
-    record = make_record(config, tasks, results, machine)
-    folder.publish(record, kept=options.keep)
-    return record
+    return folder.publish(make_record(config, tasks, results, machine), kept=options.keep)
 
 
 def _learnt(

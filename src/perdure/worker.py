@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.config import Config, from_json
-from perdure.errors import Busy, Interrupted, PerdureError, Refused, out_of_memory
+from perdure.errors import Busy, Diverged, Interrupted, PerdureError, Refused, out_of_memory
 from perdure.experiment import RunResult, run, run_part
 from perdure.fingerprint import check
 from perdure.learning.engine import Progress, RunOptions
@@ -49,6 +49,8 @@ def _kind(error: Exception) -> str:
     cause = error.__cause__
     if isinstance(cause, OSError) or (cause is not None and out_of_memory(cause)):
         return "circumstances"  # a full disk, too little memory: it may succeed elsewhere or later
+    if isinstance(error, Diverged):
+        return "diverged"  # as it would again
     return "failed" if isinstance(error, PerdureError) else "unexpected"
 
 

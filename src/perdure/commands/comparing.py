@@ -41,7 +41,7 @@ perdure compare --benchmark.folder DIR: the same for your own data (docs/own-dat
   --trials N           settings to try per method, at most; the same number for all (default: 12)
   --seeds N            reporting seeds 0 to N-1 for the chosen setting of each method (default: 5)
   --no-stored-data     only methods that store no samples of old tasks
-  --memory SIZE        only methods that keep at most SIZE beyond a task, such as 500kB or 1MB
+  --memory SIZE        only methods and settings that keep at most SIZE beyond a task, such as 500kB or 1MB
   --task-unknown       only methods that need not be told the task at test time; one output head for all tasks
   --out FILE           the page (default: comparison.html in the folder of the comparison)
   --workers N          processes with one thread each (default: one per core); with slurm, jobs at a time
@@ -61,10 +61,10 @@ perdure compare --benchmark.folder DIR: the same for your own data (docs/own-dat
 
 Options of the benchmark, the network, training and the methods are the same as for perdure search.
 
-Every method gets the same number of trials; the best setting by validation accuracy is run with the reporting
-seeds. Methods are ranked by validation accuracy; the page shows test accuracy with 95 % intervals, paired
-differences, memory, time, and what would change the answer. A comparison that was stopped continues when the
-same command is given again. More: docs/compare.md.
+Every method gets the same number of trials, or all points of its space if that has fewer; the best setting by
+validation accuracy is run with the reporting seeds. Methods are ranked by validation accuracy; the page shows
+test accuracy with 95 % intervals, paired differences, memory, time, and what would change the answer. A
+comparison that was stopped continues when the same command is given again. More: docs/compare.md.
 """
 
 OWN = ("methods", "no-stored-data", "memory", "task-unknown", "out")

@@ -99,7 +99,7 @@ def _missing(comparison: Comparison, method: str, runs: Path) -> str:
     search = _search(comparison, method, runs)
     if search is None:
         return "its search is missing"
-    hashes = _reported(search)
+    hashes = search.reported
     if not hashes:
         return "its search has no runs with reporting seeds"
     lost = len(hashes) - len(_records(search, runs))
@@ -124,13 +124,8 @@ def _search(comparison: Comparison, method: str, runs: Path) -> Search | None:
         return None
 
 
-def _reported(search: Search) -> list[str]:
-    """The hashes of the chosen setting's runs with reporting seeds."""
-    return [name for each in search.candidates if each.trial == search.chosen for name in each.hashes]
-
-
 def _records(search: Search, runs: Path) -> list[Record]:
-    found = [RunFolder(runs, name).record() for name in _reported(search)]
+    found = [RunFolder(runs, name).record() for name in search.reported]
     records = [record for record in found if record is not None and record.kept]
     return sorted(records, key=lambda record: record.seed)
 

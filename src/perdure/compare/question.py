@@ -65,7 +65,7 @@ class Comparison:
     """Methods that do not take part, or no longer, each with the reason."""
     hours: float | None = None
     trials: int = 0
-    """Trials of every method: the same number for all."""
+    """Trials of every method: the same number for all, or all points of its space if these are fewer."""
     seeds: int = 0
     """Reporting seeds."""
     command: str = ""

@@ -1,16 +1,18 @@
 """Equal effort within a time limit: all methods are given the same number of trials, in rounds.
 
-A round adds the same trials to the search of every method. How many, and whether there is another round,
-follows from the times of those before, less what the reporting seeds of all methods will need. So the number
-of trials is the same for all whenever the time is up, however slow a method is. Of a search that has more
-trials than the others, only the first ones count here; the search itself keeps them all.
+A round adds the same trials to the search of every method; one whose space has fewer points is given all of
+these, and the others go on. How many, and whether there is another round, follows from the times of those
+before, less what the reporting seeds of all methods will need. So the number of trials is the same for all
+whenever the time is up, however slow a method is. Of a search that has more trials than the others, only the
+first ones count here; the search itself keeps them all.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 
@@ -19,9 +21,9 @@ from perdure.compare.question import Comparison, stored
 from perdure.errors import Interrupted, PerdureError, Refused, counted
 from perdure.search.clock import CAUTION, Clock, needed
 from perdure.search.keeping import reported
+from perdure.search.ledger import bytes_kept
 from perdure.search.state import TRIALS, Design, Search, load
 from perdure.search.study import Budget
-from perdure.storage.store import RunFolder
 
 GROWTH = 3
 """A round makes at most this many times as many trials as there were: early times are rough."""
@@ -49,7 +51,7 @@ class Rounds:
     """What was stored before."""
 
     def run(self) -> dict[str, Search]:
-        """The finished searches by method, each with the same number of trials and all reporting seeds."""
+        """The finished searches by method, with the same number of trials or all points of their spaces."""
         comparison = self.comparison
         self.earlier = stored(self.runs, comparison.id)
         self._stretch()
@@ -79,7 +81,7 @@ class Rounds:
     def _stretch(self) -> None:
         """Raise the budget to what every method has already, so that a smaller one takes nothing away."""
         present = [load(self.runs, design) for design in self._taking_part()]
-        self.there = min(map(_ended, present), default=0)
+        self.there = _reached(present, self._was_exhausted)
         asked, seeds = self.budget.trials, min(map(reported, present), default=0)
         if self.there > asked or seeds > self.budget.seeds:
             trials, seeds = max(self.there, asked), max(seeds, self.budget.seeds)
@@ -88,6 +90,12 @@ class Rounds:
                 self.comparison.command = self.earlier.command
             there = f"{counted(trials, 'trial')} and {counted(seeds, 'reporting seed')}"
             self.say(f"All methods have more than is asked for now, and it counts: {there} of each")
+
+    def _was_exhausted(self, search: Search) -> bool:
+        """Whether the comparison that was stored before found all points of a search's space."""
+        earlier = self.earlier
+        found = None if earlier is None else earlier.concluded.get(search.design.method)
+        return earlier is not None and found is not None and found.search.exhausted(earlier.trials)
 
     def _taking_part(self) -> list[Design]:
         return [design for design in self.designs if design.method not in self.comparison.left_out]
@@ -104,12 +112,12 @@ class Rounds:
             reserve = self._reserve(searches)
             for place, design in enumerate(designs):
                 share = None if searches else (place, len(designs))
-                found = self._searched(design, more, 0, reserve, share)
+                found = self._searched(design, replace(self.budget, trials=more, seeds=0), reserve, share)
                 if found is not None:
                     searches[design.method] = found
                     self._check_memory(found)
             searches = {design.method: searches[design.method] for design in self._taking_part()}
-            reached = min((_ended(each) for each in searches.values()), default=0)
+            reached = _reached(searches.values(), partial(Search.exhausted, asked=more))
             count, stuck = max(reached, count), reached < more
             self.comparison.trials = count
             self._save()
@@ -121,7 +129,8 @@ class Rounds:
         step = max(self.workers, 1)
         if not count:
             return max(min(step, self.budget.trials), self.there)
-        seconds = sum(_trial_seconds(each) for each in searches.values()) * CAUTION
+        going_on = [each for each in searches.values() if not each.exhausted(count)]
+        seconds = sum(map(_trial_seconds, going_on)) * CAUTION
         room = self.clock.left - self._reserve(searches)
         rounds = math.floor(room / seconds) if seconds > 0 else GROWTH * count
         return min(count + rounds * step, GROWTH * count, self.budget.trials)
@@ -133,10 +142,10 @@ class Rounds:
     def _report(self) -> dict[str, Search]:
         """The reporting seeds of each method; what is left of the time is shared by those that are left."""
         found = {}
-        designs = self._taking_part()
+        designs, trials = self._taking_part(), max(self.comparison.trials, 1)
+        budget = replace(self.budget, trials=trials, memory=self.comparison.constraints.memory)
         for place, design in enumerate(designs):
-            trials = max(self.comparison.trials, 1)
-            search = self._searched(design, trials, self.budget.seeds, 0.0, (place, len(designs)))
+            search = self._searched(design, budget, 0.0, (place, len(designs)))
             if search is not None and any(
                 name in search.seen for c in search.candidates for name in c.hashes
             ):
@@ -148,9 +157,9 @@ class Rounds:
         return found
 
     def _searched(
-        self, design: Design, trials: int, seeds: int, reserve: float, share: tuple[int, int] | None
+        self, design: Design, budget: Budget, reserve: float, share: tuple[int, int] | None
     ) -> Search | None:
-        """A search with so many trials and seeds, or None, with the reason noted, if it has no result.
+        """A search within an exact budget, or None, with the reason noted, if it has no result.
 
         It may take all of the time but the reserve; with a share, what is left divided by methods left.
         """
@@ -160,7 +169,7 @@ class Rounds:
             left = left if share is None else left / (share[1] - share[0])
             hours = (load(self.runs, design).seconds + left) / 3600
         try:
-            return self.search(design, Budget(trials, hours, seeds, exact=True))
+            return self.search(design, replace(budget, hours=hours, exact=True))
         except (Interrupted, Refused):
             raise
         except PerdureError as error:
@@ -170,19 +179,20 @@ class Rounds:
     def _check_memory(self, search: Search) -> None:
         """Leave a method out once every setting that was tried keeps more than is allowed."""
         limit = self.comparison.constraints.memory
-        least = least_kept(search, self.runs)
-        if limit is not None and least is not None and least > limit:
+        if limit is None or not search.ranked:
+            return
+        kept = [bytes_kept(self.runs / TRIALS, trial.hashes) for trial in search.ranked]
+        least = min(each or 0 for each in kept)  # what older records do not tell is allowed
+        if least > limit:
             self.comparison.left_out[search.design.method] = (
                 f"it keeps {least} bytes or more, but at most {limit} are allowed"
             )
 
 
-def least_kept(search: Search, runs: Path) -> int | None:
-    """The smallest number of bytes that any setting of a search keeps, as far as records tell."""
-    found = [RunFolder(runs / TRIALS, name).record() for trial in search.trials for name in trial.hashes]
-    return min(
-        (record.kept_bytes[-1] for record in found if record is not None and record.kept), default=None
-    )
+def _reached(searches: Collection[Search], exhausted: Callable[[Search], bool]) -> int:
+    """How many trials all searches have; those that can have no more count only if there are no others."""
+    going_on = [_ended(each) for each in searches if not exhausted(each)]
+    return min(going_on, default=max(map(_ended, searches), default=0))
 
 
 def _ended(search: Search) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,16 +50,19 @@ def collect(runs: Path, results: Path, tell: Callable[[str], None] = lambda text
 
     What cannot be read is told and left out. A record that is there already stays if the new one says
     nothing else about learning: times of a quiet machine are not replaced by those of a busy one. Nor is one
-    replaced by a copy with the digits of an older arithmetic.
+    replaced by a copy with the digits of an older arithmetic. Which searches chose its settings is brought up
+    to date in any case, as far as these searches are among the runs.
     """
     (records, findings, searches), warnings = _all_of(runs)
     for warning in warnings:
         tell(warning)
+    known = {search.id for search in searches}
     findings = [one for one in findings if one.scale in SCALES]
     searches = [each for each in searches if each.chosen and each.design.scale in SCALES]
     chosen = _needed(records, findings, searches)
     kept = {record.hash: record for record in all_records(results)[0]}
-    new = [record for record in map(compact, chosen) if _says_more(record, kept.get(record.hash))]
+    merged = [_merged(record, kept.get(record.hash), known) for record in map(compact, chosen)]
+    new = [record for record in merged if record != kept.get(record.hash)]
     for record in new:
         write(results / record.hash / "record.json", line(record.json))
     for one in findings:
@@ -69,10 +72,17 @@ def collect(runs: Path, results: Path, tell: Callable[[str], None] = lambda text
     return Collected(len(new), len(findings), len(searches))
 
 
-def _says_more(record: Record, there: Record | None) -> bool:
-    """Whether a record says something else than the one that is there, and is not older."""
+def _merged(record: Record, there: Record | None, known: Set[str]) -> Record:
+    """What is kept of a record and of the one that is there; of `known` searches the first is told of all."""
     if there is None:
-        return True
+        return record
+    elsewhere = {name: note for name, note in there.searches.items() if name not in known}
+    kept = record if _says_more(record, there) else there
+    return replace(kept, searches=elsewhere | record.searches)
+
+
+def _says_more(record: Record, there: Record) -> bool:
+    """Whether a record says something else than the one that is there, and is not older."""
     new, old = (int(each.machine.get("digits", "0")) for each in (record, there))
     return new >= old and _learnt(record) != _learnt(there)
 

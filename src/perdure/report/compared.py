@@ -100,7 +100,7 @@ def comparison_section(
     facts = [
         f"comparison {comparison.id}",
         f"scale {comparison.scale}",
-        f"{counted(comparison.trials, 'trial')} for each method",
+        _effort(comparison, found),
         counted(comparison.seeds, "reporting seed"),
         f"{duration(comparison.seconds)}"
         + ("" if comparison.hours is None else f" of {duration(3600 * comparison.hours)} allowed"),
@@ -122,6 +122,18 @@ def comparison_section(
         curves=_curves(found, styles),
         score=best.records[0].score,
     )
+
+
+def _effort(comparison: Comparison, found: Sequence[Entry]) -> str:
+    """How many trials each method had, and which had fewer because their spaces have no more points."""
+    smaller = {
+        each.method: len(each.search.trials) for each in found if each.search.exhausted(comparison.trials)
+    }
+    words = [
+        f"{method} {'the only point' if count == 1 else f'all {count} points'} of its space"
+        for method, count in smaller.items()
+    ]
+    return "; ".join([f"{counted(comparison.trials, 'trial')} for each method", *words])
 
 
 def no_result(comparison: Comparison, runs: Path) -> str:
@@ -307,8 +319,8 @@ def write_comparison(path: Path, comparison: Comparison, runs: Path) -> None:
 
 def comparison_table(comparison: Comparison, runs: Path) -> Table:
     """The ranking, for the terminal."""
-    trials = counted(comparison.trials, "trial")
-    title = f"{comparison.benchmark} at scale {comparison.scale}: {trials} for each method"
+    found = entries(comparison, runs)
+    title = f"{comparison.benchmark} at scale {comparison.scale}: {_effort(comparison, found)}"
     caption = "percent; ± 95 % t-interval; ranked by validation, differences paired by seed on test data"
     table = Table(title, caption)
     columns = (
@@ -325,7 +337,6 @@ def comparison_table(comparison: Comparison, runs: Path) -> Table:
     )
     for column in columns:
         table.add_column(column, justify="left" if column in ("method", "") else "right")
-    found = entries(comparison, runs)
     for rank, each in enumerate(found, 1):
         row = _row(each, found[0], {})
         cells = [row.validation, row.final, row.difference, row.verdict, row.forgetting, row.kept, row.time]
@@ -351,6 +362,7 @@ def comparison_json(comparison: Comparison, runs: Path) -> dict[str, Any]:
         {
             "method": each.method,
             "search": each.search.id,
+            "trials": len(each.search.trials),
             "validation_final": each.validation,
             "test_final": vars(each.final),
             "difference": None if each.difference is None else vars(each.difference),

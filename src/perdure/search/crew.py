@@ -1,7 +1,9 @@
 """Runs many jobs through an engine, any part of which may die; every job ends with an answer or a reason.
 
 A job whose worker was lost or whose disk was full is submitted again, a few times; a job that fails by itself
-is not. A job that another process is still working on is submitted again later.
+is not. Only a loss that diverges would do so again: what else fails, by data that are missing or a mistake in
+the code, may be put right before the search is asked for again. A job that another process is still working
+on is submitted again later.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ class Failure:
 
     reason: str
     lasting: bool
-    """Whether it would fail again for the same reason."""
+    """Whether it would fail again for the same reason, and whenever the search is carried out again."""
 
 
 STOPPED = Failure("stopped before its end", lasting=False)
@@ -161,7 +163,7 @@ class Crew:
                         f"A worker cannot load perdure ({error}); install the same on both."
                     ) from None
                 if isinstance(error, Exception):
-                    return Failure(repr(error), lasting=True)
+                    return Failure(repr(error), lasting=False)
                 raise
             self.engine.await_workers()
             return self._again(place, "its worker was killed, perhaps because memory ran out")
@@ -178,7 +180,7 @@ class Crew:
             return None
         if kind == "circumstances":
             return self._again(place, reason)
-        return Failure(reason, lasting=True)
+        return Failure(reason, lasting=kind == "diverged")
 
     def _again(self, place: _Place, reason: str) -> Failure | None:
         """None to try again, or a failure after ATTEMPTS."""

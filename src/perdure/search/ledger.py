@@ -11,6 +11,7 @@ from perdure.files import Damaged, read_json
 from perdure.search.crew import Answer, Failure, Job
 from perdure.search.selection import Validation, validation, validation_of
 from perdure.search.state import Search, Seen
+from perdure.storage.store import RunFolder
 
 
 @dataclass(frozen=True)
@@ -67,3 +68,10 @@ class Ledger:
     def seconds(self, hashes: Sequence[str]) -> float:
         """Total time of runs so far."""
         return sum(self.search.seen[name].seconds for name in hashes if name in self.search.seen)
+
+
+def bytes_kept(folder: Path, hashes: Sequence[str]) -> int | None:
+    """The most bytes that any of these runs keeps beyond its last task; None if no record tells."""
+    records = [RunFolder(folder, name).record() for name in hashes]
+    found = [record.kept_bytes[-1] for record in records if record is not None and record.kept]
+    return max(found, default=None)

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from perdure.config import DATA_SEED, OWN_SEED
 from perdure.errors import PerdureError
 from perdure.files import Damaged, read_json, set_aside, write_json
 from perdure.options import option_text
@@ -39,7 +40,10 @@ class Design:
     given: Values
     """Fixed options."""
     config: str
-    """Hash of the config with the fixed options and seed 0; unlike `given`, independent of spelling."""
+    """Hash of the config with the fixed options and seed 0; unlike `given`, independent of spelling.
+
+    That config is the same for data that vary with the seed of the run, so the id names these as well.
+    """
     space: Space
     sampler: str = "random"
     seed: int = 0
@@ -70,6 +74,8 @@ class Design:
         """12 hexadecimal digits that identify the design."""
         told = {name: value for name, value in self.json.items() if name != "given"}
         told["space"] = {name: value for name, value in told["space"].items() if name != "source"}
+        if self.given.get(DATA_SEED) == OWN_SEED:
+            told[DATA_SEED] = OWN_SEED
         text = json.dumps(told, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -163,9 +169,18 @@ class Search:
         return self.trials[self.chosen - 1].values
 
     @property
+    def reported(self) -> list[str]:
+        """Hashes of the chosen setting's runs with reporting seeds."""
+        return [name for each in self.candidates if each.trial == self.chosen for name in each.hashes]
+
+    @property
     def ranked(self) -> list[Trial]:
         """Finished trials, best first."""
         return sorted((trial for trial in self.trials if trial.rank), key=lambda trial: trial.rank or 0)
+
+    def exhausted(self, asked: int) -> bool:
+        """Whether so many trials were asked for, but all points of the space are fewer."""
+        return 0 < len(self.trials) < asked and all(trial.status != "waiting" for trial in self.trials)
 
     @property
     def note(self) -> dict[str, Any]:

@@ -28,7 +28,8 @@ from perdure.search.clock import Clock, needed
 from perdure.search.crew import MAILBOX, Crew, Failure, Job
 from perdure.search.halving import Rung, rungs
 from perdure.search.keeping import begun, reported, together
-from perdure.search.ledger import Ledger
+from perdure.search.ledger import Ledger, bytes_kept
+from perdure.search.provenance import note_choice, note_comparison
 from perdure.search.samplers import SAMPLERS
 from perdure.search.selection import (
     CANDIDATES,
@@ -59,6 +60,8 @@ class Budget:
     """Number of reporting seeds: 0, 1, ..."""
     exact: bool = False
     """Whether a search with more trials or seeds is seen as if it had only these: for equal budgets."""
+    memory: int | None = None
+    """With an exact budget: bytes that a setting may keep beyond the last task to be chosen."""
 
 
 class Study:
@@ -81,6 +84,8 @@ class Study:
         self.search, self.before = Search(design), Search(design)
         self.ledger = Ledger(self.search)
         self.hashes: set[str] = set()
+        self.limited = False
+        """Whether the memory allowed keeps out a setting that would be chosen from otherwise."""
         self.clock = Clock(budget.hours)
         self.saved = time.monotonic()
         both = set(design.tuning_seeds) & set(range(budget.seeds))
@@ -89,6 +94,8 @@ class Study:
                 f"Seed {min(both)} is both a tuning seed and a reporting seed, so results would be reported "
                 f"on a seed used for tuning; choose fewer --seeds or other tuning seeds."
             )
+        if budget.memory is not None and not budget.exact:
+            raise PerdureError("A budget that limits memory must be exact: a search itself has no limit.")
 
     def run(self) -> Search:
         """Run, or resume, to the end; returns all that is known, with an exact budget what is asked for."""
@@ -137,8 +144,11 @@ class Study:
 
     @property
     def _whole(self) -> Search:
-        """The state with all that the stored one had."""
-        return together(self.search, self.before)
+        """The state with all that the stored one had; a choice under a limit is not that of the search."""
+        if not self.limited:
+            return together(self.search, self.before)
+        whole = together(replace(self.search, chosen=None), self.before)
+        return whole if whole.chosen is not None else replace(whole, chosen=whole.ranked[0].number)
 
     # -- tuning ------------------------------------------------------------------------------------------
 
@@ -268,13 +278,15 @@ class Study:
 
     def _choose(self) -> None:
         """Apply the paper's rule, on validation accuracy."""
-        ranked, search = self.search.ranked, self.search
-        if not ranked:
+        search = self.search
+        if not search.ranked:
             reasons = [trial.reason for trial in search.trials if trial.reason]
             raise PerdureError(
                 f"No trial of {self.design.method} was finished, so nothing can be chosen; the first "
                 f"reason: {reasons[0].rstrip('.')}."
             )
+        ranked = self._allowed()
+        self.limited = ranked[:CANDIDATES] != search.ranked[:CANDIDATES]
         if not search.seeds:
             search.chosen = ranked[0].number
             return
@@ -288,6 +300,18 @@ class Study:
                 break
         search.chosen = best_of(confirmed) or ranked[0].number
         self._note()
+
+    def _allowed(self) -> list[Trial]:
+        """Ranked trials whose settings keep no more than is allowed, as far as their records tell."""
+        ranked, limit = self.search.ranked, self.budget.memory
+        if limit is None:
+            return ranked
+        found = [t for t in ranked if (bytes_kept(self.trials_folder, t.hashes) or 0) <= limit]
+        if not found:
+            raise PerdureError(
+                f"No setting of {self.design.method} that was tried keeps at most {limit} bytes."
+            )
+        return found
 
     def _known(self, trial: Trial) -> bool:
         """Whether a trial's setting was run with all reporting seeds before."""
@@ -329,15 +353,12 @@ class Study:
         return record is not None and not record.validation
 
     def _note(self) -> None:
-        """Store the provenance in each record that uses the chosen values."""
-        search, whole = self.search, self._whole
-        note = whole.note if whole.chosen == search.chosen else search.note
-        for candidate in search.candidates:
-            for name in candidate.hashes if candidate.trial == search.chosen else ():
-                folder = RunFolder(self.runs, name)
-                record = folder.record()
-                if record is not None:
-                    folder.note_search(record, search.id, note)
+        """Store the provenance of the choice in records; a part of a search may choose something else."""
+        whole, budget = self._whole, self.budget
+        if budget.exact and self.search.chosen != whole.chosen:
+            limit = {} if budget.memory is None else {"memory": budget.memory}
+            note_comparison(self.runs, self.search, {"trials": budget.trials} | limit)
+        note_choice(self.runs, whole)
 
     def _save(self, *, now: bool = False) -> None:
         self.search.seconds = self.clock.spent

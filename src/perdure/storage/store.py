@@ -6,14 +6,16 @@ import errno
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perdure.errors import Busy, PerdureError
 from perdure.files import (
+    LARGEST_JSON,
     Damaged,
+    read,
     read_json,
     read_tensors,
     set_aside,
@@ -26,13 +28,13 @@ from perdure.storage.record import FORMAT, Record
 from perdure.storage.record import to_record as to_record
 
 if TYPE_CHECKING:  # to look at runs, no torch is needed
-    from filelock import BaseFileLock
-
     from perdure.config import Config
     from perdure.learning.phase import Facts
     from perdure.networks.layout import Vectors
 
 RECORD, CONFIG = "record.json", "config.json"
+AGAIN = ".again"
+"""Beside a record, it says that the checkpoint is one of a run that is made again."""
 PATIENCE = 10.0
 """Seconds to wait for another process that changes the same record."""
 HASH = re.compile(r"[0-9a-f]{16}")
@@ -103,26 +105,26 @@ class RunFolder:
         with self._noticing_removal():
             write_json(self.path / CONFIG, config.json)
             lock = self._acquired()
-        try:
+        with lock:
             sweep(self.path)
             yield
-        finally:
-            lock.release()
 
-    def _acquired(self, patience: float = 0.0) -> BaseFileLock:
-        """The lock of the folder, which must be there, after waiting for at most `patience` seconds."""
+    def _acquired(self, patience: float = 0.0) -> AbstractContextManager[object]:
+        """The lock of the folder, which must be there, after waiting for at most `patience` seconds.
+
+        It is held already; it is released at the end of a `with`, which does not take it a second time.
+        """
         from filelock import FileLock, Timeout
 
         lock = FileLock(self.path / ".lock")
         try:
-            lock.acquire(timeout=patience)
+            return lock.acquire(timeout=patience)
         except Timeout:
             raise Busy(
                 f"Run {self.path.name} is being worked on by another process; wait for it to end."
             ) from None
         except OSError as error:
             raise PerdureError(f"Cannot write to '{self.path}' ({error.strerror or error}).") from error
-        return lock
 
     def load(self) -> tuple[Vectors, Facts] | None:
         """The checkpoint, or None; a damaged one is set aside and the run starts again."""
@@ -188,8 +190,8 @@ class RunFolder:
             f"'{self._after(phase)}' cannot be used ({error}); perdure run ... --force creates it again."
         )
 
-    def publish(self, record: Record, *, kept: bool = True) -> None:
-        """Write the record, which completes the run, and delete the checkpoint.
+    def publish(self, record: Record, *, kept: bool = True) -> Record:
+        """Write the record, which completes the run, and delete the checkpoint; returns what was written.
 
         If the states after its phases were kept, all of them must be there.
         """
@@ -202,9 +204,17 @@ class RunFolder:
                 f"'{gone[0]}' was removed while its run was in progress; the same command starts the run "
                 f"again."
             )
+        record = self._with_searches(record)
         with self._noticing_removal():
             write_json(self.path / RECORD, record.json, make_folder=False)
-        self._checkpoint.unlink(missing_ok=True)
+        for path in (self._checkpoint, self.path / AGAIN):
+            path.unlink(missing_ok=True)
+        return record
+
+    def _with_searches(self, record: Record) -> Record:
+        """A record with the searches that are noted in the one it replaces: they chose the same settings."""
+        before = self.record()
+        return record if before is None else replace(record, searches=before.searches | record.searches)
 
     def bring(self, record: Record, *, again: bool = False) -> None:
         """Write a record, and its config, that were made elsewhere.
@@ -216,7 +226,7 @@ class RunFolder:
         write_json(self.path / CONFIG, record.config)
         with self._acquired(PATIENCE):
             self.recover(force=True)  # sets a damaged one aside
-            write_json(self.path / RECORD, record.json)
+            write_json(self.path / RECORD, self._with_searches(record).json)
 
     def _has(self, record: Record) -> bool:
         """Whether a record is here already, as it is if its worker shares this folder."""
@@ -224,20 +234,30 @@ class RunFolder:
         # Searches are written into a record after it was made.
         return there is not None and replace(there, searches={}).json == replace(record, searches={}).json
 
-    def note_search(self, record: Record, name: str, note: dict[str, Any]) -> Record:
-        """Write down, within the record, a search that chose its settings; all else stays as it is."""
+    def note_search(self, record: Record, name: str, note: dict[str, Any] | None) -> Record:
+        """Write down, within the record, a search that chose its settings; None if it no longer does.
+
+        All else stays as it is.
+        """
         if record.searches.get(name) == note:
             return record
         with self._acquired(PATIENCE):
             now = self.record() or record  # another search may have noted itself since it was read
-            noted = replace(now, searches=now.searches | {name: note})
+            told = now.searches | {name: note}
+            noted = replace(now, searches={each: one for each, one in told.items() if one is not None})
             write_json(self.path / RECORD, noted.json)
         return noted
 
-    def clear(self) -> None:
-        """Delete the results of a finished run, for --force; requires the lock."""
-        for path in (self.path / RECORD, self._checkpoint):
-            path.unlink(missing_ok=True)
+    def repeat(self) -> None:
+        """Begin a finished run again, for --force, or go on with that; requires the lock.
+
+        The record stays until `publish` replaces it, so that an interruption costs nothing.
+        """
+        if (self.path / AGAIN).exists():
+            return
+        self._checkpoint.unlink(missing_ok=True)
+        with self._noticing_removal():
+            write(self.path / AGAIN, b"", make_folder=False)
 
 
 def _writer(data: Any) -> str:
@@ -290,6 +310,16 @@ def all_records(runs: Path) -> tuple[list[Record], list[str]]:
         if record is not None:
             records.append(record)
     return records, warnings
+
+
+def runs_naming(runs: Path, search: str) -> list[RunFolder]:
+    """The runs in whose record the id of a search stands; records are not parsed, since there may be many."""
+    found = []
+    for path in sorted(runs.glob(f"*/{RECORD}")):
+        with suppress(OSError):
+            if search.encode() in read(path, LARGEST_JSON):
+                found.append(RunFolder(runs, path.parent.name))
+    return found
 
 
 def find_run(runs: Path, name: str) -> RunFolder:
