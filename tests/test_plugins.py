@@ -14,6 +14,7 @@ from perdure.cli import main
 from perdure.config import build, from_json
 from perdure.errors import PerdureError
 from perdure.executors import run_many
+from perdure.learning.contract import begun
 from perdure.registry import load_plugin, methods, pieces, register
 from perdure.report.reproduce import command_of
 
@@ -334,3 +335,64 @@ def test_names_with_a_plus_are_found_first():
     assert parts_of("hnet+si", known) == ["hnet", "si"]
     assert parts_of("si+", known) == ["si", ""]
     assert parts_of("nothing+si", known) == ["nothing", "si"]
+
+
+def term_of(*, given=Term, **members):
+    """The term of a hook called `mine`, begun as a phase does it."""
+    kind = type("MineTerm", (given,), members)
+    hook = type("Hook", (), {"name": "mine", "begin": lambda self, memory, context: kind()})()
+    return begun(hook, {}, None)
+
+
+def method(*given):
+    """A method of a term."""
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"loses": method}, r"MineTerm defines loses\(\).* rename it losses\(\)"),
+        ({"loss": method}, r"rename it losses\(\)"),
+        ({"transfrom": method, "transforms": True}, r"rename it transform\(\)"),
+        ({"observe": method}, r'observe\(\).* write watches = "task" or "total"'),
+        ({"transform": method}, "write transforms = True"),
+        ({"redirect": method, "transforms": True}, "write redirects = True"),
+        ({"observe": method, "watches": "tsk"}, "watches must be 'task', 'total' or None, but it is 'tsk'"),
+    ],
+)
+def test_methods_of_a_term_that_are_never_called_are_named(members, message):
+    with pytest.raises(PerdureError, match=f"^mine: .*{message}"):
+        term_of(**members)
+
+
+def test_a_misspelt_method_is_found_in_a_term_that_inherits_the_right_one():
+    whole = type("Whole", (Term,), {"losses": method})
+    with pytest.raises(PerdureError, match=r"MineTerm defines loses\(\)"):
+        term_of(given=whole, loses=method)
+
+
+def test_flags_that_are_set_are_decisions_and_helpers_are_left_alone():
+    def decide(self):
+        self.redirects = False
+
+    assert term_of(redirect=method, __init__=decide).redirects is False
+    assert term_of(transform=method, transforms=False).transforms is False
+    parent = type("Parent", (Term,), {"observe": method, "watches": "total"})
+    assert term_of(given=parent, observe=method).watches == "total"
+    helpers = dict.fromkeys(("losses", "loss", "_finsh", "distance", "batch_size"), method)
+    assert term_of(**helpers, observed=3)
+
+
+def test_a_run_with_a_misspelt_method_is_refused(tmp_path):
+    """Its results would be those of fine-tuning under another name."""
+    file = tmp_path / "misspelt.py"
+    file.write_text(
+        "from perdure import Method, Penalty, Term\n"
+        'class Misspelt(Penalty):\n    """Mine."""\n'
+        "    def begin(self, memory, context):\n        return MisspeltTerm()\n"
+        "class MisspeltTerm(Term):\n    def loses(self, step):\n        return {}\n"
+        "misspelt = Method('misspelt', 'nothing', penalties=('misspelt',))\n"
+    )
+    load_plugin(file)
+    with pytest.raises(PerdureError, match=r"misspelt: MisspeltTerm defines loses\(\)"):
+        perdure.testing.check_method("misspelt")

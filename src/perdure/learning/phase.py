@@ -17,6 +17,7 @@ from torch import Tensor
 from perdure.errors import Diverged, PerdureError
 from perdure.hooks import PhaseContext, PhaseEnd, Step, Term, Watched, named_losses
 from perdure.learning.adam import clipping, make_optimiser
+from perdure.learning.contract import begun
 from perdure.learning.embedding_tables import PREFIX, read_through
 from perdure.learning.evaluate import Score, evaluate, mean_score
 from perdure.learning.learner import Learner, LearnerState
@@ -95,7 +96,7 @@ class Phase:
         start = take(state.parameters, self.positions)
         self.active = {name: vector.clone().requires_grad_() for name, vector in start.items()}
         self.terms: dict[str, Term] = {
-            name: hook.begin(state.memories[name], context) for name, hook in learner.hooks.items()
+            name: begun(hook, state.memories[name], context) for name, hook in learner.hooks.items()
         }
         self.optimiser = make_optimiser(
             training.optimiser, self.active, training.learning_rate, training.weight_decay
