@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
 import pytest
+import torch
 
 import perdure.testing
 from perdure import Method, Penalty, Term, registry
@@ -14,7 +17,10 @@ from perdure.cli import main
 from perdure.config import build, from_json
 from perdure.errors import PerdureError
 from perdure.executors import run_many
-from perdure.learning.contract import begun
+from perdure.experiment import assemble, generators_of, on_device
+from perdure.learning.contract import begun, returned
+from perdure.learning.engine import begin_phase
+from perdure.learning.learner import init
 from perdure.registry import load_plugin, methods, pieces, register
 from perdure.report.reproduce import command_of
 
@@ -42,14 +48,8 @@ def test_the_examples_keep_the_contract(file, method, capsys):
 
 def test_a_projected_gradient_does_not_raise_the_loss_on_stored_samples():
     """g . r >= 0 after the projection wherever it was negative before: the promise of A-GEM."""
-    import torch
-
     load_plugin(PLUGINS / "a_gem.py")
     config = perdure.testing.small("my-a-gem", **{"training.iterations": 40})
-    from perdure.experiment import assemble, generators_of, on_device
-    from perdure.learning.engine import begin_phase
-    from perdure.learning.learner import init
-
     tasks, learner = assemble(config)
     data, state = on_device(tasks, "cpu"), init(learner)
     first = begin_phase(learner, state, [0], data, config.training, generators_of(config))
@@ -369,6 +369,82 @@ def test_a_misspelt_method_is_found_in_a_term_that_inherits_the_right_one():
     whole = type("Whole", (Term,), {"losses": method})
     with pytest.raises(PerdureError, match=r"MineTerm defines loses\(\)"):
         term_of(given=whole, loses=method)
+
+
+NUMBER, VECTOR, ARRAY = torch.zeros(()), torch.zeros(3), np.zeros(3)
+LIKE = {"body": VECTOR}
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "message"),
+    [
+        ("losses", None, "a dict of losses by name, each a tensor with one number, but it returned None"),
+        ("losses", NUMBER, r"but it returned a tensor of shape \(\)"),
+        ("losses", {"mine": 1.5}, "but 'mine' is a value of type float"),
+        ("losses", {"mine": VECTOR}, r"but 'mine' is a tensor of shape \(3,\)"),
+        ("losses", {3: NUMBER}, "but a name in it is a value of type int"),
+        ("along", 3, "a dict of batches by task, but it returned a value of type int"),
+        ("along", {0: VECTOR}, r"but '0' is a tensor of shape \(3,\)"),
+        ("transform", None, "the gradients, .* but it returned None"),
+        ("transform", {"bdy": VECTOR}, r"but 'bdy' is none of what is trained \(body\)"),
+        ("redirect", {"body": NUMBER}, r"but 'body' is a tensor of shape \(\) instead of \(3,\)"),
+        ("state", [VECTOR], "but it returned a value of type list"),
+        ("finish", {"omega": ARRAY}, "its memory, .* but 'omega' is a value of type ndarray"),
+        ("finish", {"omega": torch.Tensor}, "but 'omega' is the class Tensor, not an object of it"),
+    ],
+)
+def test_what_a_term_returns_is_checked(method, given, message):
+    like = LIKE if method in ("transform", "redirect") else None
+    with pytest.raises(PerdureError, match=rf"^mine: {method}\(\) must return .*{message}"):
+        returned("mine", method, given, like)
+
+
+def test_what_keeps_the_contract_is_returned_as_it_is():
+    for name, given in (("losses", {"one": NUMBER, "other": torch.zeros(1)}), ("finish", {}), ("along", {})):
+        assert returned("mine", name, given) is given
+    assert returned("mine", "transform", LIKE, LIKE) is LIKE
+    assert returned("mine", "redirect", {}, LIKE) == {}
+
+
+def test_begin_must_return_a_term():
+    for wrong, message in ((None, "None"), (3, "a value of type int"), (Term, "the class Term, not an")):
+        hook = type("Hook", (), {"name": "mine", "begin": lambda self, memory, context, wrong=wrong: wrong})()
+        with pytest.raises(PerdureError, match=rf"mine: begin\(\) must return a Term, but .*{message}"):
+            begun(hook, {}, None)
+
+
+def wrong_in_a_phase(**members):
+    """Begin a phase with a term that has these members, and take one step."""
+    kind = type("WrongTerm", (Term,), members)
+    kept = type("Wrong", (Still,), {"begin": lambda self, memory, context: kind()})
+    config = perdure.testing.small("fine-tuning")
+    tasks, learner = assemble(config)
+    learner = replace(learner, penalties={"wrong": kept()})
+    data, state = on_device(tasks, "cpu"), init(learner)
+    phase = begin_phase(learner, state, [0], data, config.training, generators_of(config))
+    phase.step()
+    return phase
+
+
+@pytest.mark.parametrize(
+    ("method", "flags"),
+    [
+        ("losses", {}),
+        ("along", {}),
+        ("transform", {"transforms": True}),
+        ("redirect", {"redirects": True}),
+    ],
+)
+def test_a_phase_checks_what_its_terms_return(method, flags):
+    with pytest.raises(PerdureError, match=rf"wrong: {method}\(\) must return .* returned None"):
+        wrong_in_a_phase(**{method: lambda self, *given: None}, **flags)
+
+
+def test_what_a_term_leaves_out_stays_as_it_is():
+    plain = wrong_in_a_phase().trained()
+    for method, flags in (("transform", {"transforms": True}), ("redirect", {"redirects": True})):
+        same = wrong_in_a_phase(**{method: lambda self, *given: {}}, **flags).trained()
+        assert all(torch.allclose(same[name], plain[name], atol=1e-7) for name in plain)
 
 
 def test_flags_that_are_set_are_decisions_and_helpers_are_left_alone():

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import get_args
+from typing import Any, NamedTuple, get_args
+
+from torch import Tensor
 
 from perdure.errors import PerdureError
 from perdure.hooks import Hook, PhaseContext, Term, Watched
+from perdure.networks.batch import Batch
 from perdure.networks.layout import Vectors
 
 FLAGS = {
@@ -24,12 +28,35 @@ NEAR = 0.8
 """How alike the name of a method must be to one that is called to be taken for it: 1 is the same."""
 
 
+class Wanted(NamedTuple):
+    """What a method of a term must return: a dict with keys and values of these types."""
+
+    said: str
+    keys: type = str
+    values: type = Tensor
+    single: bool = False
+    """Whether each value must be one number."""
+
+
+RETURNS = {
+    "along": Wanted("a dict of batches by task", keys=object, values=Batch),
+    "losses": Wanted("a dict of losses by name, each a tensor with one number", single=True),
+    "transform": Wanted("the gradients, a dict of tensors by name"),
+    "redirect": Wanted("the moves, a dict of tensors by name"),
+    "state": Wanted("a dict of tensors by name"),
+    "finish": Wanted("its memory, a dict of tensors by name"),
+}
+"""What must be returned, by method."""
+
+
 def begun(hook: Hook, memory: Vectors, context: PhaseContext) -> Term:
     """The hook's term for a phase; an error if it defines what would never be called.
 
     Such a method would be left out in silence, and the results would be those of another method.
     """
-    term = hook.begin(memory, context)
+    term: object = hook.begin(memory, context)
+    if not isinstance(term, Term):
+        raise PerdureError(f"{hook.name}: begin() must return a Term, but it returned {_told(term)}.")
     _check_names(hook.name, type(term))
     _check_flags(hook.name, term)
     return term
@@ -64,3 +91,43 @@ def _check_flags(owner: str, term: Term) -> None:
         raise PerdureError(
             f"{owner}: {kind.__name__}.watches must be 'task', 'total' or None, but it is {term.watches!r}."
         )
+
+
+def returned(owner: str, method: str, given: Any, like: Vectors | None = None) -> Any:
+    """What a method of a term has returned, checked; `like` has the names and shapes that it may have.
+
+    This is done in every iteration, so only types and shapes are looked at, no numbers.
+    """
+    wanted = RETURNS[method]
+    if not isinstance(given, Mapping):
+        fault: str | None = f"it returned {_told(given)}"
+    else:
+        faults = (_fault_of(wanted, name, value, like) for name, value in given.items())
+        fault = next((each for each in faults if each is not None), None)
+    if fault is None:
+        return given
+    raise PerdureError(f"{owner}: {method}() must return {wanted.said}, but {fault}.")
+
+
+def _fault_of(wanted: Wanted, name: Any, value: Any, like: Vectors | None) -> str | None:
+    """What is wrong with one entry of what was returned, if anything."""
+    if not isinstance(name, wanted.keys):
+        return f"a name in it is {_told(name)}"
+    if not isinstance(value, wanted.values) or (wanted.single and value.numel() != 1):
+        return f"'{name}' is {_told(value)}"
+    if like is not None and name not in like:
+        return f"'{name}' is none of what is trained ({', '.join(like)})"
+    if like is not None and value.shape != like[name].shape:
+        return f"'{name}' is {_told(value)} instead of {tuple(like[name].shape)}"
+    return None
+
+
+def _told(given: object) -> str:
+    """What something is, in words."""
+    if given is None:
+        return "None"
+    if isinstance(given, type):
+        return f"the class {given.__name__}, not an object of it"
+    if isinstance(given, Tensor):
+        return f"a tensor of shape {tuple(given.shape)}"
+    return f"a value of type {type(given).__name__}"
