@@ -337,6 +337,50 @@ def test_names_with_a_plus_are_found_first():
     assert parts_of("nothing+si", known) == ["nothing", "si"]
 
 
+class Preset(Still):
+    """A penalty with an option, for presets."""
+
+    strength: float = 1.0
+    """A factor."""
+
+
+@pytest.mark.parametrize(
+    ("presets", "message"),
+    [
+        (
+            {"permuted-copy": {"smoke": {"penalties.preset.strengthh": 2.0}}},
+            r"presets, permuted-copy, smoke: Unknown option .* did you mean 'penalties\.preset\.strength'",
+        ),
+        ({"permuted-cop": {"smoke": {}}}, "presets: Unknown benchmark .* did you mean 'permuted-copy'"),
+        ({"all": {"smokee": {}}}, "presets, all: Unknown scale .* did you mean 'smoke'"),
+        ({"smnist": {"paper": {"training.rate": 1}}}, "presets, smnist, paper: Unknown option"),
+        ({"all": {"penalties.preset.strength": 2.0}}, "presets, all: Unknown scale"),
+        ({"all": 2.0}, r"presets, all: settings are given by scale, as in .*\(given: 2\.0\)"),
+        ([1], "presets: settings are given by benchmark"),
+    ],
+)
+def test_presets_that_would_set_nothing_are_refused(presets, message):
+    register(Preset, Method("preset", "tries presets", penalties=("preset",), presets=presets))
+    for name in ("preset", "masking+preset"):
+        with pytest.raises(PerdureError, match=f"^Method 'preset', {message}"):
+            build("permuted-copy", name, scale="smoke")
+
+
+def test_presets_of_a_benchmark_that_is_registered_later(tmp_path):
+    presets = {"later-copy": {"smoke": {"penalties.preset.strength": 3.0}}}
+    register(Preset, Method("preset", "tries presets", penalties=("preset",), presets=presets))
+    with pytest.raises(PerdureError, match="Unknown benchmark 'later-copy'"):
+        build("permuted-copy", "preset", scale="smoke")
+    file = tmp_path / "later.py"
+    file.write_text(
+        "from perdure.benchmarks.copy import PermutedCopy\n"
+        'class Later(PermutedCopy):\n    """Mine."""\n    name = "later-copy"\n'
+    )
+    load_plugin(file)
+    assert build("permuted-copy", "preset", scale="smoke").penalties["preset"].strength == 1
+    assert build("later-copy", "preset", scale="smoke").penalties["preset"].strength == 3
+
+
 def term_of(*, given=Term, **members):
     """The term of a hook called `mine`, begun as a phase does it."""
     kind = type("MineTerm", (given,), members)

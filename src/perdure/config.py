@@ -24,7 +24,7 @@ from perdure.networks.bodies import DEFAULT as DEFAULT_BODY
 from perdure.networks.bodies.body import Architecture
 from perdure.options import Options, Piece, option_reader, validated
 from perdure.penalties.penalty import Penalty
-from perdure.presets import SCALES, USUAL_SCALE, flat_presets, scales_of
+from perdure.presets import SCALES, USUAL_SCALE, check_presets, flat_presets, scales_of
 from perdure.registry import Choice, changes, find, methods, origin, origins, pieces
 from perdure.rehearsal.rehearsal import Rehearsal
 from perdure.weights.source import WeightSource
@@ -314,6 +314,7 @@ def preset(benchmark: str, method: str, scale: str, given: Values) -> Values:
     A `variant` of a preset applies only if the options it names have the values it names.
     """
     result: Values = {}
+    _check_own_presets(method, changes())
     for layer in flat_presets(benchmark, method, scale):
         wanted = layer.when.items()
         chosen = result | given
@@ -323,6 +324,16 @@ def preset(benchmark: str, method: str, scale: str, given: Values) -> Values:
     result |= _heads(sections(benchmark, method, result | given), result | given)
     known = option_names(sections(benchmark, method, result | given))
     return {name: value for name, value in result.items() if name in known}
+
+
+@lru_cache(maxsize=1024)
+def _check_own_presets(method: str, key: int) -> None:
+    """Check what external methods bring; `key` repeats it when something is registered later."""
+    del key
+    known = methods()
+    for part in {*parts_of(method, known), method} & known.keys():
+        if known[part].presets:
+            check_presets(known[part], [BODY, *(name for name, _ in every_option())])
 
 
 def _heads(kinds: Sections, chosen: Values) -> Values:
