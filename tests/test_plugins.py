@@ -220,6 +220,23 @@ def test_workers_load_plugins(tmp_path):
             "mine = Method('mine', 'mine', penalties=('mine',))\n",
             "Mine must define begin",
         ),
+        (
+            "from perdure import Method\nmine = Method('mine', 'mine', penalties=('mine'))\n",
+            r"Method 'mine': penalties must be a tuple .* \(\"mine\",\)",
+        ),
+        ("from perdure import Method\nmine = Method('mine', 'mine', penalties=['si'])\n", "must be a tuple"),
+        (
+            "from perdure import Method\nmine = Method('mine', 'mine', rehearsal=('er',))\n",
+            "rehearsal must be",
+        ),
+        (
+            "from perdure import Penalty\nclass Mine(Penalty):\n    strength = 1.0\n",
+            r"'[^']*mine\.py' cannot be loaded: Mine\.strength has no type; write [^\n]*option\.$",
+        ),
+        (
+            "from perdure.penalties.si import SI\nclass Mine(SI):\n    strength = 1.0\n",
+            r"cannot be loaded: Mine\.strength has no type",
+        ),
     ],
 )
 def test_plugins_that_cannot_be_used_get_a_sentence(content, message, tmp_path, capsys):
@@ -231,6 +248,43 @@ def test_plugins_that_cannot_be_used_get_a_sentence(content, message, tmp_path, 
         load_plugin(file)
     assert said.count("\n") == 1
     assert "Traceback" not in said
+
+
+BEGIN = "    def begin(self, memory, context):\n        return Term()\n"
+OTHERS = {
+    "class Mine:\n    name = 'mine'\n": r"Unknown penalty 'mine': the class Mine of 'mine\.py' .*\.Penalty",
+    "class Mine(Term): ...\n": r"the class Mine of 'mine\.py' has this name, but is not derived from",
+    f"class Mine(Rehearsal):\n{BEGIN}": "'mine' is a rehearsal, but a penalty is needed here",
+    f"class Mine(Penalty):\n    factor: float\n{BEGIN}": (
+        r"^penalties\.mine\.factor: it has no value; give it one, or Mine\.factor a default in the class\.$"
+    ),
+}
+"""Classes that are not the penalty they are taken for, and what is said when the method is used."""
+
+
+@pytest.mark.parametrize(("content", "message"), OTHERS.items())
+def test_a_class_that_is_no_penalty_is_named_where_one_is_needed(content, message, tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "OUTSIDE", registry.Outside(installed=True, changes=registry.changes() + 1))
+    file = tmp_path / "mine.py"
+    file.write_text(
+        f"from perdure import Method, Penalty, Rehearsal, Term\n{content}"
+        "method = Method('by-mine', 'mine', penalties=('mine',))\n"
+    )
+    load_plugin(file)
+    with pytest.raises(PerdureError, match=message):
+        build("permuted-copy", "by-mine", scale="smoke")
+
+
+def test_an_option_without_a_default_may_be_given(tmp_path):
+    file = tmp_path / "needy.py"
+    file.write_text(
+        "from perdure import Method, Penalty, Term\n"
+        f"class Needy(Penalty):\n    factor: float\n{BEGIN}"
+        "needy = Method('needy', 'mine', penalties=('needy',))\n"
+    )
+    load_plugin(file)
+    config = build("permuted-copy", "needy", scale="smoke", penalties__needy__factor=2)
+    assert config.penalties["needy"].factor == 2
 
 
 def test_a_base_of_other_pieces_need_not_be_complete(tmp_path):
@@ -284,7 +338,9 @@ def test_commands_load_the_plugins_that_they_need(tmp_path, monkeypatch, capsys)
 @pytest.mark.parametrize("words", [["list", "--plugin"], ["list", "--plugin", "missing.py"]])
 def test_a_plugin_option_needs_a_file(words, capsys):
     assert main(words) == 2
-    assert "--plugin" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "--plugin" in said
+    assert ("does not exist" in said) == ("missing.py" in words)
 
 
 def test_entry_points_are_loaded(monkeypatch):
