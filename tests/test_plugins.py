@@ -90,6 +90,15 @@ def test_pieces_are_registered_from_python():
     }
 
 
+def test_what_cannot_be_registered_gets_a_sentence():
+    for wrong, message in (
+        (3, r"give it classes of pieces, such as a Penalty, and Methods \(given: 3\)"),
+        (Still(), r"give it the class Still itself, not an object of it \(given: Still\(\)\)"),
+    ):
+        with pytest.raises(PerdureError, match=f"^register: {message}"):
+            register(still, wrong)
+
+
 def test_two_classes_of_one_module_are_told_apart():
     class First(Still):
         name: ClassVar[str] = "first-of-two"

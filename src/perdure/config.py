@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from perdure.benchmarks.task import Benchmark
-from perdure.errors import PerdureError, unknown
+from perdure.errors import PerdureError, shortened, unknown
 from perdure.hooks import Hook
 from perdure.identity import hash_of
 from perdure.learning.training import Training
@@ -201,6 +201,7 @@ def build(benchmark: str, method: str, *, scale: str = USUAL_SCALE, seed: int = 
     `build("permuted-copy", "si", training__iterations=500)` or `**{"training.iterations": 500}`.
     The benchmark's data_seed may be "seed": then the data vary with the seed of the run.
     """
+    check_texts(benchmark=benchmark, method=method, scale=scale)
     if scale not in SCALES:
         raise unknown("scale", scale, SCALES)
     if scale not in scales_of(benchmark):
@@ -212,6 +213,28 @@ def build(benchmark: str, method: str, *, scale: str = USUAL_SCALE, seed: int = 
         values[DATA_SEED] = seed
     method = canonical(method, methods())
     return _assembled(benchmark, method, seed, preset(benchmark, method, scale, values) | values)
+
+
+TEXTS = {"benchmark": "permuted-copy", "method": "si", "scale": USUAL_SCALE}
+"""Arguments that are names, and an example of each."""
+
+
+def check_texts(**given: object) -> None:
+    """Raise a helpful error for the first of these arguments that is no name."""
+    for name, value in given.items():
+        if not isinstance(value, str):
+            raise PerdureError(
+                f"{name}: must be a name, such as '{TEXTS[name]}' (given: {shortened(repr(value))})."
+            )
+
+
+def check_config(given: object, argument: str) -> None:
+    """Raise a helpful error for what is no config."""
+    if not isinstance(given, Config):
+        raise PerdureError(
+            f"{argument}: a config is needed, such as build('permuted-copy', 'si') "
+            f"(given: {shortened(repr(given))})."
+        )
 
 
 def _dotted(name: str) -> str:

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 
 from pydantic import PydanticUserError
 
-from perdure.errors import PerdureError, unknown
+from perdure.errors import PerdureError, shortened, unknown
 from perdure.methods import METHODS, Method
 from perdure.options import Piece, name_of_class, validated
 
@@ -72,6 +72,10 @@ class Origin(NamedTuple):
     """The plugin's file name or module."""
     digest: str
     """Digest of its content, 16 hexadecimal digits."""
+
+
+NEEDED = "classes of pieces, such as a Penalty, and Methods"
+"""What can be registered."""
 
 
 @dataclass
@@ -154,6 +158,11 @@ def register(*things: type[Piece] | Method) -> None:
     Their source text represents them in the hash of a config. Worker processes must be able to find them
     again, so pieces that run in several processes belong in a file: `load_plugin`, or `--plugin FILE`.
     """
+    for thing in things:
+        if not isinstance(thing, (Method, type)):
+            kind = type(thing).__name__
+            wanted = f"the class {kind} itself, not an object of it" if isinstance(thing, Piece) else NEEDED
+            raise PerdureError(f"register: give it {wanted} (given: {shortened(repr(thing))}).")
     _add({thing: _origin_of(thing) for thing in things})
 
 

@@ -181,6 +181,9 @@ def check_tasks(tasks: Sequence[Task]) -> None:
     if not tasks:
         raise PerdureError("The benchmark has no tasks; at least one is needed.")
     for task in tasks:
+        if not isinstance(task.name, str):
+            told = f"such as '{task.name}' (given: {task.name!r})"
+            raise PerdureError(f"tasks: the name of a task must be a text, {told}.")
         for split in ("train", "val", "test"):
             fault = fault_of(getattr(task, split), task.outputs)
             if fault:

@@ -32,8 +32,8 @@ class Wanted(NamedTuple):
     """What a method of a term must return: a dict with keys and values of these types."""
 
     said: str
-    keys: type = str
-    values: type = Tensor
+    keys: type[Any] = str
+    values: type[Any] = Tensor
     single: bool = False
     """Whether each value must be one number."""
 

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from pathlib import Path
 from statistics import fmean
 
@@ -59,6 +60,14 @@ class Budget:
     """Number of reporting seeds: 0, 1, ..."""
     exact: bool = False
     """Whether a search with more trials or seeds is seen as if it had only these: for equal budgets."""
+
+    def __post_init__(self) -> None:
+        """Refuse limits that no search can keep."""
+        for name, given, least in (("trials", self.trials, 1), ("seeds", self.seeds, 0)):
+            if not isinstance(given, Integral) or given < least:
+                raise PerdureError(f"{name}: must be an integer of at least {least} (given: {given!r}).")
+        if self.hours is not None and not (isinstance(self.hours, Real) and self.hours >= 0):
+            raise PerdureError(f"hours: must be a number of at least 0, or None (given: {self.hours!r}).")
 
 
 class Study:
