@@ -490,6 +490,11 @@ def test_faulty_lists_get_a_sentence(given, message):
     assert "\n" not in str(caught.value)
 
 
+def test_names_of_tasks_are_texts():
+    with pytest.raises(PerdureError, match=r"^tasks: the name .* must be a text, such as '1' \(given: 1\)"):
+        tasks_from({1: example(0)})
+
+
 def test_a_run_is_the_same_wherever_its_files_are(tmp_path):
     """Also where they were moved while it was in progress; records of earlier versions open as well."""
     folder, runs = tmp_path / "mine", tmp_path / "runs"

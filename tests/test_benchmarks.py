@@ -147,7 +147,7 @@ def _task(**changes):
         ({"lengths": np.array([4, 1, 2, 3])}, "lengths"),
         ({"y": np.array([0, 1, 2, 1])}, "integers from 0 to 1"),
         ({"y": np.array([0.0, 1, 1, 1])}, "integers"),
-        ({"y": np.array([0, 1])}, "shape"),
+        ({"y": np.zeros((4, 2), int)}, "shape"),
         (
             {"target": Tags(), "y": np.zeros((4, 3), int), "lengths": np.array([1, 3, 3, 3])},
             "beyond the end",

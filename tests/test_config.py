@@ -15,6 +15,7 @@ from perdure.networks.cells.lstm import LSTM
 from perdure.presets import SCALES, preset_sources, read_presets, scales_of
 from perdure.registry import KINDS, methods, pieces
 from perdure.rehearsal.generative import Generative
+from perdure.search.tuning import tune
 
 BENCHMARKS = sorted(pieces("benchmarks"))
 ALL_METHODS = [*METHODS, *COMBINATIONS]
@@ -296,3 +297,18 @@ def test_the_public_names_are_completed():
     import perdure
 
     assert set(dir(perdure)) == set(perdure.__all__)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((3, "si"), r"^benchmark: must be a name, such as 'permuted-copy' \(given: 3\)\.$"),
+        (("permuted-copy", ["si"]), r"^method: must be a name, such as 'si' \(given: \['si'\]\)\.$"),
+        (("permuted-copy", "si", 4), r"^scale: must be a name, such as 'laptop' \(given: 4\)\.$"),
+    ],
+)
+def test_names_must_be_texts(given, message):
+    benchmark, method, *scale = given
+    for call in (build, tune):
+        with pytest.raises(PerdureError, match=message):
+            call(benchmark, method, **({"scale": scale[0]} if scale else {}))

@@ -79,6 +79,26 @@ def test_a_config_given_twice_is_run_once(tmp_path):
         run_many([first], tmp_path, workers=0)
 
 
+def test_what_is_no_config_is_named(tmp_path):
+    (config,) = configs_of(1)
+    for wrong in ("permuted-copy", None, config.json):
+        with pytest.raises(PerdureError, match=r"^config: a config is needed, such as build\("):
+            run(wrong, tmp_path)
+    for wrong, kind in ((config, "Config"), ("permuted-copy", "str"), (3, "int")):
+        with pytest.raises(
+            PerdureError, match=rf"^configs: must be a list .* \[config\] \(given: a {kind}\)"
+        ):
+            run_many(wrong, tmp_path)
+    with pytest.raises(PerdureError, match=r"^configs\[1\]: a config is needed, .*\(given: 'si'\)"):
+        run_many([config, "si"], tmp_path)
+    with pytest.raises(PerdureError, match=r"^workers: must be an integer"):
+        run_many([config], tmp_path, workers="2")
+
+
+def test_configs_may_be_made_one_by_one(tmp_path):
+    assert len(run_many((config for config in configs_of(2)), tmp_path)) == 2
+
+
 class Plain(Executor):
     """Carries out at once what JSON can carry, as a batch system would."""
 

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from helpers import CELLS, TARGETS, oracle_logits, random_weights, sequences, whole
+from perdure.benchmarks.task import Sequences
 from perdure.errors import PerdureError
+from perdure.networks.batch import Data
 from perdure.networks.bodies.recurrent import Recurrent
 from perdure.networks.fisher import fisher
 from perdure.networks.network import Network
@@ -212,3 +214,56 @@ def test_the_loop_itself_agrees_with_torch_nn():
         ours, _ = answers_of(network, weights, data, n, 0)
         oracle = oracle_logits(network, weights, torch.tensor(data.x[n, :length]), 0)
         torch.testing.assert_close(ours, oracle)
+
+
+def given_to_fisher(**changes):
+    """The Fisher for four sequences of 2 features and 3 classes, with changes, and a network of two tasks."""
+    parts = {"x": np.ones((4, 5, 2)), "y": np.array([0, 1, 2, 1]), "lengths": np.full(4, 5)}
+    options = {name: changes.pop(name) for name in ("task", "estimator", "samples") if name in changes}
+    network = Network(Recurrent(hidden=(3,)), 2, (3, 3))
+    data = changes.pop("data") if "data" in changes else Sequences(Label(), **(parts | changes))
+    return fisher(network, random_weights(network), data, generator=generator(0, "fisher"), **options)
+
+
+@pytest.mark.parametrize("estimator", ["empirical", "sampled", "exact"])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"y": np.array([0, 1, 5, 1])}, "y must contain integers from 0 to 2"),
+        ({"y": np.array([0.0, 1, 2, 1])}, "y must contain integers from 0 to 2"),
+        ({"x": np.full((4, 5, 2), np.nan)}, "x holds NaN"),
+        ({"x": np.full((4, 5, 2), "a")}, "x must hold real numbers, but holds <U1"),
+        ({"x": np.ones((4, 5))}, r"x must be \[N, T, F\]"),
+        ({"x": np.ones((4, 5, 3))}, "x has 3 features, but the network reads 2"),
+        ({"x": np.ones((0, 5, 2)), "y": np.arange(0), "lengths": np.arange(0)}, "N > 0"),
+        ({"lengths": np.array([0, 5, 5, 5])}, "lengths must be .* between 1 and T = 5"),
+        ({"lengths": np.full(4, 5.0)}, "lengths must be .* whole numbers"),
+        ({"task": 3}, r"task must be .* from 0 to 1 \(given: 3\)"),
+        ({"task": -1}, r"task must be .* from 0 to 1 \(given: -1\)"),
+        ({"samples": 0}, "at least one sample is needed"),
+        ({"data": [[1.0]]}, r"data must be perdure\.Sequences \(given: a list\)"),
+    ],
+)
+def test_data_that_a_network_cannot_read_are_refused(changes, message, estimator):
+    with pytest.raises(PerdureError, match=f"^fisher: .*{message}"):
+        given_to_fisher(estimator=estimator, **changes)
+
+
+def test_sequences_are_arrays_with_an_entry_each():
+    assert given_to_fisher()
+    for changes in ({"y": np.array([0])}, {"lengths": np.full(3, 5)}):
+        with pytest.raises(
+            PerdureError, match=r"^Sequences: .* an entry for each sequence \(given: x: 4, y: "
+        ):
+            given_to_fisher(**changes)
+    for name in ("x", "y", "lengths"):
+        for wrong, kind in (([1, 2, 3, 4], "list"), (None, "NoneType"), (torch.ones(4), "Tensor")):
+            with pytest.raises(PerdureError, match=rf"^Sequences: {name} must be a numpy array.* a {kind}\)"):
+                given_to_fisher(**{name: wrong})
+
+
+def test_moved_data_are_checked_as_far_as_they_can_be_at_once():
+    data = Data(sequences(Label(), 4, 5, 2, 3, ragged=False), dtype=torch.float64)
+    assert given_to_fisher(data=data)
+    with pytest.raises(PerdureError, match="at least one sample"):
+        given_to_fisher(data=data.without_samples())

@@ -233,8 +233,9 @@ def _slow_contribution(phase, twin, task, task_loss_only):
     for place, value in tensors.items():
         name, _, key = place.rpartition("/")
         other.state[copies[name]][key] = value.clone()
-    for state in other.state.values():  # ours counts the steps once for all vectors
-        state.setdefault("step", torch.tensor(float(numbers.get("steps", 0))))
+    for name, copy in copies.items():  # ours counts the steps of each vector outside of its tensors
+        if f"{name}/steps" in numbers:
+            other.state[copy].setdefault("step", torch.tensor(float(numbers[f"{name}/steps"])))
     for name, copy in copies.items():
         copy.grad = gradients[name].clone()
     other.step()

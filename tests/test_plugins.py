@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
 import pytest
+import torch
 
 import perdure.testing
 from perdure import Method, Penalty, Term, registry
@@ -14,6 +17,10 @@ from perdure.cli import main
 from perdure.config import build, from_json
 from perdure.errors import PerdureError
 from perdure.executors import run_many
+from perdure.experiment import assemble, generators_of, on_device
+from perdure.learning.contract import begun, returned
+from perdure.learning.engine import begin_phase
+from perdure.learning.learner import init
 from perdure.registry import load_plugin, methods, pieces, register
 from perdure.report.reproduce import command_of
 
@@ -41,14 +48,8 @@ def test_the_examples_keep_the_contract(file, method, capsys):
 
 def test_a_projected_gradient_does_not_raise_the_loss_on_stored_samples():
     """g . r >= 0 after the projection wherever it was negative before: the promise of A-GEM."""
-    import torch
-
     load_plugin(PLUGINS / "a_gem.py")
     config = perdure.testing.small("my-a-gem", **{"training.iterations": 40})
-    from perdure.experiment import assemble, generators_of, on_device
-    from perdure.learning.engine import begin_phase
-    from perdure.learning.learner import init
-
     tasks, learner = assemble(config)
     data, state = on_device(tasks, "cpu"), init(learner)
     first = begin_phase(learner, state, [0], data, config.training, generators_of(config))
@@ -87,6 +88,15 @@ def test_pieces_are_registered_from_python():
         f"{__name__}.Still": registry.origin(Still).digest,
         "method still": registry.origin(still).digest,
     }
+
+
+def test_what_cannot_be_registered_gets_a_sentence():
+    for wrong, message in (
+        (3, r"give it classes of pieces, such as a Penalty, and Methods \(given: 3\)"),
+        (Still(), r"give it the class Still itself, not an object of it \(given: Still\(\)\)"),
+    ):
+        with pytest.raises(PerdureError, match=f"^register: {message}"):
+            register(still, wrong)
 
 
 def test_two_classes_of_one_module_are_told_apart():
@@ -219,6 +229,23 @@ def test_workers_load_plugins(tmp_path):
             "mine = Method('mine', 'mine', penalties=('mine',))\n",
             "Mine must define begin",
         ),
+        (
+            "from perdure import Method\nmine = Method('mine', 'mine', penalties=('mine'))\n",
+            r"Method 'mine': penalties must be a tuple .* \(\"mine\",\)",
+        ),
+        ("from perdure import Method\nmine = Method('mine', 'mine', penalties=['si'])\n", "must be a tuple"),
+        (
+            "from perdure import Method\nmine = Method('mine', 'mine', rehearsal=('er',))\n",
+            "rehearsal must be",
+        ),
+        (
+            "from perdure import Penalty\nclass Mine(Penalty):\n    strength = 1.0\n",
+            r"'[^']*mine\.py' cannot be loaded: Mine\.strength has no type; write [^\n]*option\.$",
+        ),
+        (
+            "from perdure.penalties.si import SI\nclass Mine(SI):\n    strength = 1.0\n",
+            r"cannot be loaded: Mine\.strength has no type",
+        ),
     ],
 )
 def test_plugins_that_cannot_be_used_get_a_sentence(content, message, tmp_path, capsys):
@@ -230,6 +257,43 @@ def test_plugins_that_cannot_be_used_get_a_sentence(content, message, tmp_path, 
         load_plugin(file)
     assert said.count("\n") == 1
     assert "Traceback" not in said
+
+
+BEGIN = "    def begin(self, memory, context):\n        return Term()\n"
+OTHERS = {
+    "class Mine:\n    name = 'mine'\n": r"Unknown penalty 'mine': the class Mine of 'mine\.py' .*\.Penalty",
+    "class Mine(Term): ...\n": r"the class Mine of 'mine\.py' has this name, but is not derived from",
+    f"class Mine(Rehearsal):\n{BEGIN}": "'mine' is a rehearsal, but a penalty is needed here",
+    f"class Mine(Penalty):\n    factor: float\n{BEGIN}": (
+        r"^penalties\.mine\.factor: it has no value; give it one, or Mine\.factor a default in the class\.$"
+    ),
+}
+"""Classes that are not the penalty they are taken for, and what is said when the method is used."""
+
+
+@pytest.mark.parametrize(("content", "message"), OTHERS.items())
+def test_a_class_that_is_no_penalty_is_named_where_one_is_needed(content, message, tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "OUTSIDE", registry.Outside(installed=True, changes=registry.changes() + 1))
+    file = tmp_path / "mine.py"
+    file.write_text(
+        f"from perdure import Method, Penalty, Rehearsal, Term\n{content}"
+        "method = Method('by-mine', 'mine', penalties=('mine',))\n"
+    )
+    load_plugin(file)
+    with pytest.raises(PerdureError, match=message):
+        build("permuted-copy", "by-mine", scale="smoke")
+
+
+def test_an_option_without_a_default_may_be_given(tmp_path):
+    file = tmp_path / "needy.py"
+    file.write_text(
+        "from perdure import Method, Penalty, Term\n"
+        f"class Needy(Penalty):\n    factor: float\n{BEGIN}"
+        "needy = Method('needy', 'mine', penalties=('needy',))\n"
+    )
+    load_plugin(file)
+    config = build("permuted-copy", "needy", scale="smoke", penalties__needy__factor=2)
+    assert config.penalties["needy"].factor == 2
 
 
 def test_a_base_of_other_pieces_need_not_be_complete(tmp_path):
@@ -283,7 +347,9 @@ def test_commands_load_the_plugins_that_they_need(tmp_path, monkeypatch, capsys)
 @pytest.mark.parametrize("words", [["list", "--plugin"], ["list", "--plugin", "missing.py"]])
 def test_a_plugin_option_needs_a_file(words, capsys):
     assert main(words) == 2
-    assert "--plugin" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "--plugin" in said
+    assert ("does not exist" in said) == ("missing.py" in words)
 
 
 def test_entry_points_are_loaded(monkeypatch):
@@ -334,3 +400,184 @@ def test_names_with_a_plus_are_found_first():
     assert parts_of("hnet+si", known) == ["hnet", "si"]
     assert parts_of("si+", known) == ["si", ""]
     assert parts_of("nothing+si", known) == ["nothing", "si"]
+
+
+class Preset(Still):
+    """A penalty with an option, for presets."""
+
+    strength: float = 1.0
+    """A factor."""
+
+
+@pytest.mark.parametrize(
+    ("presets", "message"),
+    [
+        (
+            {"permuted-copy": {"smoke": {"penalties.preset.strengthh": 2.0}}},
+            r"presets, permuted-copy, smoke: Unknown option .* did you mean 'penalties\.preset\.strength'",
+        ),
+        ({"permuted-cop": {"smoke": {}}}, "presets: Unknown benchmark .* did you mean 'permuted-copy'"),
+        ({"all": {"smokee": {}}}, "presets, all: Unknown scale .* did you mean 'smoke'"),
+        ({"smnist": {"paper": {"training.rate": 1}}}, "presets, smnist, paper: Unknown option"),
+        ({"all": {"penalties.preset.strength": 2.0}}, "presets, all: Unknown scale"),
+        ({"all": 2.0}, r"presets, all: settings are given by scale, as in .*\(given: 2\.0\)"),
+        ([1], "presets: settings are given by benchmark"),
+    ],
+)
+def test_presets_that_would_set_nothing_are_refused(presets, message):
+    register(Preset, Method("preset", "tries presets", penalties=("preset",), presets=presets))
+    for name in ("preset", "masking+preset"):
+        with pytest.raises(PerdureError, match=f"^Method 'preset', {message}"):
+            build("permuted-copy", name, scale="smoke")
+
+
+def test_presets_of_a_benchmark_that_is_registered_later(tmp_path):
+    presets = {"later-copy": {"smoke": {"penalties.preset.strength": 3.0}}}
+    register(Preset, Method("preset", "tries presets", penalties=("preset",), presets=presets))
+    with pytest.raises(PerdureError, match="Unknown benchmark 'later-copy'"):
+        build("permuted-copy", "preset", scale="smoke")
+    file = tmp_path / "later.py"
+    file.write_text(
+        "from perdure.benchmarks.copy import PermutedCopy\n"
+        'class Later(PermutedCopy):\n    """Mine."""\n    name = "later-copy"\n'
+    )
+    load_plugin(file)
+    assert build("permuted-copy", "preset", scale="smoke").penalties["preset"].strength == 1
+    assert build("later-copy", "preset", scale="smoke").penalties["preset"].strength == 3
+
+
+def term_of(*, given=Term, **members):
+    """The term of a hook called `mine`, begun as a phase does it."""
+    kind = type("MineTerm", (given,), members)
+    hook = type("Hook", (), {"name": "mine", "begin": lambda self, memory, context: kind()})()
+    return begun(hook, {}, None)
+
+
+def method(*given):
+    """A method of a term."""
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"loses": method}, r"MineTerm defines loses\(\).* rename it losses\(\)"),
+        ({"loss": method}, r"rename it losses\(\)"),
+        ({"transfrom": method, "transforms": True}, r"rename it transform\(\)"),
+        ({"observe": method}, r'observe\(\).* write watches = "task" or "total"'),
+        ({"transform": method}, "write transforms = True"),
+        ({"redirect": method, "transforms": True}, "write redirects = True"),
+        ({"observe": method, "watches": "tsk"}, "watches must be 'task', 'total' or None, but it is 'tsk'"),
+    ],
+)
+def test_methods_of_a_term_that_are_never_called_are_named(members, message):
+    with pytest.raises(PerdureError, match=f"^mine: .*{message}"):
+        term_of(**members)
+
+
+def test_a_misspelt_method_is_found_in_a_term_that_inherits_the_right_one():
+    whole = type("Whole", (Term,), {"losses": method})
+    with pytest.raises(PerdureError, match=r"MineTerm defines loses\(\)"):
+        term_of(given=whole, loses=method)
+
+
+NUMBER, VECTOR, ARRAY = torch.zeros(()), torch.zeros(3), np.zeros(3)
+LIKE = {"body": VECTOR}
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "message"),
+    [
+        ("losses", None, "a dict of losses by name, each a tensor with one number, but it returned None"),
+        ("losses", NUMBER, r"but it returned a tensor of shape \(\)"),
+        ("losses", {"mine": 1.5}, "but 'mine' is a value of type float"),
+        ("losses", {"mine": VECTOR}, r"but 'mine' is a tensor of shape \(3,\)"),
+        ("losses", {3: NUMBER}, "but a name in it is a value of type int"),
+        ("along", 3, "a dict of batches by task, but it returned a value of type int"),
+        ("along", {0: VECTOR}, r"but '0' is a tensor of shape \(3,\)"),
+        ("transform", None, "the gradients, .* but it returned None"),
+        ("transform", {"bdy": VECTOR}, r"but 'bdy' is none of what is trained \(body\)"),
+        ("redirect", {"body": NUMBER}, r"but 'body' is a tensor of shape \(\) instead of \(3,\)"),
+        ("state", [VECTOR], "but it returned a value of type list"),
+        ("finish", {"omega": ARRAY}, "its memory, .* but 'omega' is a value of type ndarray"),
+        ("finish", {"omega": torch.Tensor}, "but 'omega' is the class Tensor, not an object of it"),
+    ],
+)
+def test_what_a_term_returns_is_checked(method, given, message):
+    like = LIKE if method in ("transform", "redirect") else None
+    with pytest.raises(PerdureError, match=rf"^mine: {method}\(\) must return .*{message}"):
+        returned("mine", method, given, like)
+
+
+def test_what_keeps_the_contract_is_returned_as_it_is():
+    for name, given in (("losses", {"one": NUMBER, "other": torch.zeros(1)}), ("finish", {}), ("along", {})):
+        assert returned("mine", name, given) is given
+    assert returned("mine", "transform", LIKE, LIKE) is LIKE
+    assert returned("mine", "redirect", {}, LIKE) == {}
+
+
+def test_begin_must_return_a_term():
+    for wrong, message in ((None, "None"), (3, "a value of type int"), (Term, "the class Term, not an")):
+        hook = type("Hook", (), {"name": "mine", "begin": lambda self, memory, context, wrong=wrong: wrong})()
+        with pytest.raises(PerdureError, match=rf"mine: begin\(\) must return a Term, but .*{message}"):
+            begun(hook, {}, None)
+
+
+def wrong_in_a_phase(**members):
+    """Begin a phase with a term that has these members, and take one step."""
+    kind = type("WrongTerm", (Term,), members)
+    kept = type("Wrong", (Still,), {"begin": lambda self, memory, context: kind()})
+    config = perdure.testing.small("fine-tuning")
+    tasks, learner = assemble(config)
+    learner = replace(learner, penalties={"wrong": kept()})
+    data, state = on_device(tasks, "cpu"), init(learner)
+    phase = begin_phase(learner, state, [0], data, config.training, generators_of(config))
+    phase.step()
+    return phase
+
+
+@pytest.mark.parametrize(
+    ("method", "flags"),
+    [
+        ("losses", {}),
+        ("along", {}),
+        ("transform", {"transforms": True}),
+        ("redirect", {"redirects": True}),
+    ],
+)
+def test_a_phase_checks_what_its_terms_return(method, flags):
+    with pytest.raises(PerdureError, match=rf"wrong: {method}\(\) must return .* returned None"):
+        wrong_in_a_phase(**{method: lambda self, *given: None}, **flags)
+
+
+def test_what_a_term_leaves_out_stays_as_it_is():
+    plain = wrong_in_a_phase().trained()
+    for method, flags in (("transform", {"transforms": True}), ("redirect", {"redirects": True})):
+        same = wrong_in_a_phase(**{method: lambda self, *given: {}}, **flags).trained()
+        assert all(torch.allclose(same[name], plain[name], atol=1e-7) for name in plain)
+
+
+def test_flags_that_are_set_are_decisions_and_helpers_are_left_alone():
+    def decide(self):
+        self.redirects = False
+
+    assert term_of(redirect=method, __init__=decide).redirects is False
+    assert term_of(transform=method, transforms=False).transforms is False
+    parent = type("Parent", (Term,), {"observe": method, "watches": "total"})
+    assert term_of(given=parent, observe=method).watches == "total"
+    helpers = dict.fromkeys(("losses", "loss", "_finsh", "distance", "batch_size"), method)
+    assert term_of(**helpers, observed=3)
+
+
+def test_a_run_with_a_misspelt_method_is_refused(tmp_path):
+    """Its results would be those of fine-tuning under another name."""
+    file = tmp_path / "misspelt.py"
+    file.write_text(
+        "from perdure import Method, Penalty, Term\n"
+        'class Misspelt(Penalty):\n    """Mine."""\n'
+        "    def begin(self, memory, context):\n        return MisspeltTerm()\n"
+        "class MisspeltTerm(Term):\n    def loses(self, step):\n        return {}\n"
+        "misspelt = Method('misspelt', 'nothing', penalties=('misspelt',))\n"
+    )
+    load_plugin(file)
+    with pytest.raises(PerdureError, match=r"misspelt: MisspeltTerm defines loses\(\)"):
+        perdure.testing.check_method("misspelt")

@@ -443,6 +443,27 @@ def test_a_real_search_in_this_process_and_in_two_others(tmp_path):
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"trials": -3}, r"^trials: must be an integer of at least 1 \(given: -3\)"),
+        ({"trials": 2.5}, "^trials: must be an integer"),
+        ({"seeds": -1}, "^seeds: must be an integer of at least 0"),
+        ({"hours": -1.0}, "^hours: must be a number of at least 0, or None"),
+        ({"hours": float("nan")}, "^hours: must be a number"),
+        ({"hours": "1"}, "^hours: must be a number"),
+    ],
+)
+def test_limits_that_no_search_can_keep_are_refused(limits, message):
+    with pytest.raises(PerdureError, match=message):
+        Budget(**limits)
+
+
+def test_a_budget_is_no_number(tmp_path):
+    with pytest.raises(PerdureError, match=r"^budget: must be a Budget, such as .*\(given: 5\)"):
+        tune("permuted-copy", "si", SPACE, scale="smoke", runs=tmp_path, budget=5)
+
+
 def test_this_process_is_an_engine_too(tmp_path):
     with ThisProcess() as engine:
         crew = Crew(engine, tmp_path)

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from perdure.benchmarks.task import Benchmark
-from perdure.errors import SUGGESTED, PerdureError, unknown
+from perdure.errors import SUGGESTED, PerdureError, shortened, unknown
 from perdure.hooks import Hook
 from perdure.identity import hash_of
 from perdure.learning.training import Training
@@ -24,7 +24,7 @@ from perdure.networks.bodies import DEFAULT as DEFAULT_BODY
 from perdure.networks.bodies.body import Architecture
 from perdure.options import Options, Piece, option_reader, validated
 from perdure.penalties.penalty import Penalty
-from perdure.presets import SCALES, USUAL_SCALE, flat_presets, scales_of
+from perdure.presets import SCALES, USUAL_SCALE, check_presets, flat_presets, scales_of
 from perdure.registry import Choice, changes, find, methods, origin, origins, pieces
 from perdure.rehearsal.rehearsal import Rehearsal
 from perdure.weights.source import WeightSource
@@ -201,6 +201,7 @@ def build(benchmark: str, method: str, *, scale: str = USUAL_SCALE, seed: int = 
     `build("permuted-copy", "si", training__iterations=500)` or `**{"training.iterations": 500}`.
     The benchmark's data_seed may be "seed": then the data vary with the seed of the run.
     """
+    check_texts(benchmark=benchmark, method=method, scale=scale)
     if scale not in SCALES:
         raise unknown("scale", scale, SCALES)
     if scale not in scales_of(benchmark):
@@ -212,6 +213,28 @@ def build(benchmark: str, method: str, *, scale: str = USUAL_SCALE, seed: int = 
         values[DATA_SEED] = seed
     method = canonical(method, methods())
     return _assembled(benchmark, method, seed, preset(benchmark, method, scale, values) | values)
+
+
+TEXTS = {"benchmark": "permuted-copy", "method": "si", "scale": USUAL_SCALE}
+"""Arguments that are names, and an example of each."""
+
+
+def check_texts(**given: object) -> None:
+    """Raise a helpful error for the first of these arguments that is no name."""
+    for name, value in given.items():
+        if not isinstance(value, str):
+            raise PerdureError(
+                f"{name}: must be a name, such as '{TEXTS[name]}' (given: {shortened(repr(value))})."
+            )
+
+
+def check_config(given: object, argument: str) -> None:
+    """Raise a helpful error for what is no config."""
+    if not isinstance(given, Config):
+        raise PerdureError(
+            f"{argument}: a config is needed, such as build('permuted-copy', 'si') "
+            f"(given: {shortened(repr(given))})."
+        )
 
 
 def _dotted(name: str) -> str:
@@ -338,6 +361,7 @@ def preset(benchmark: str, method: str, scale: str, given: Values) -> Values:
     A `variant` of a preset applies only if the options it names have the values it names.
     """
     result: Values = {}
+    _check_own_presets(method, changes())
     for layer in flat_presets(benchmark, method, scale):
         wanted = layer.when.items()
         chosen = result | given
@@ -347,6 +371,16 @@ def preset(benchmark: str, method: str, scale: str, given: Values) -> Values:
     result |= _heads(sections(benchmark, method, result | given), result | given)
     known = option_names(sections(benchmark, method, result | given))
     return {name: value for name, value in result.items() if name in known}
+
+
+@lru_cache(maxsize=1024)
+def _check_own_presets(method: str, key: int) -> None:
+    """Check what external methods bring; `key` repeats it when something is registered later."""
+    del key
+    known = methods()
+    for part in {*parts_of(method, known), method} & known.keys():
+        if known[part].presets:
+            check_presets(known[part], [BODY, *(name for name, _ in every_option())])
 
 
 def _heads(kinds: Sections, chosen: Values) -> Values:

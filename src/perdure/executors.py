@@ -8,14 +8,14 @@ run appends its news to a file there, and a file called stop asks all runs to sa
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from perdure.config import Config
+from perdure.config import Config, check_config
 from perdure.engines.local import LocalProcesses, calling_on_ctrl_c, unmolested
 from perdure.errors import Interrupted, PerdureError, Refused
 from perdure.experiment import RunResult
@@ -35,7 +35,7 @@ def nobody(number: int, news: News) -> None:
 
 
 def run_many(
-    configs: Sequence[Config],
+    configs: Iterable[Config],
     runs: Path | str = "runs",
     *,
     workers: int = 1,
@@ -51,8 +51,9 @@ def run_many(
     `executor` that do not see the folder `runs` keep checkpoints; their records are written here.
     """
     options, runs = options or RunOptions(), Path(runs)
-    if workers < 1:
+    if not isinstance(workers, int) or workers < 1:
         raise PerdureError(f"workers: must be an integer of at least 1 (given: {workers!r}).")
+    configs = _listed(configs)
     unique = list({config.hash: config for config in configs}.values())
     places = {config.hash: [n for n, c in enumerate(configs) if c.hash == config.hash] for config in unique}
 
@@ -72,6 +73,18 @@ def run_many(
         ]
     found = {config.hash: result for config, result in zip(unique, results, strict=True)}
     return [found[config.hash] for config in configs]
+
+
+def _listed(configs: Iterable[Config]) -> list[Config]:
+    """The configs, which may be made one by one, as a list; an error for anything else."""
+    if isinstance(configs, (Config, str)) or not isinstance(configs, Iterable):
+        raise PerdureError(
+            f"configs: must be a list of configs, such as [config] (given: a {type(configs).__name__})."
+        )
+    listed = list(configs)
+    for place, config in enumerate(listed):
+        check_config(config, f"configs[{place}]")
+    return listed
 
 
 def _through(

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from perdure.benchmarks.task import Task, Watch, check_tasks, quiet
-from perdure.config import Config
+from perdure.config import Config, check_config
 from perdure.errors import SIZE_ERRORS, TOO_LARGE, PerdureError, out_of_memory
 from perdure.files import Damaged
 from perdure.learning.engine import Results, RunOptions, learn
@@ -45,6 +45,7 @@ def run(
     `force` repeats a finished run, whose record stays until there is a new one; an unfinished run is resumed
     in any case.
     """
+    check_config(config, "config")
     options = options or RunOptions()
     runs = Path(runs)
     folder = RunFolder(runs, config.hash)

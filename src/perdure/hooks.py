@@ -167,7 +167,7 @@ class Term:
         """Receive the gradient that this term `watches`."""
 
     def transform(self, step: Step, gradients: Vectors) -> Vectors:
-        """The total gradient, transformed; called before it is clipped."""
+        """The total gradient, transformed; called before it is clipped. What is left out stays as it is."""
         del step
         return gradients
 
@@ -175,6 +175,7 @@ class Term:
         """How far each active vector moves, changed; called after the optimiser, which scales each entry.
 
         Only here can a term promise that the weights stay in a subspace: Adam leaves that of the gradient.
+        What is left out stays as it is.
         """
         del step
         return moves

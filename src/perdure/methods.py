@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from perdure.errors import PerdureError, unknown
+from perdure.errors import PerdureError, shortened, unknown
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,21 @@ class Method:
     """Settings by benchmark ("all" for any) and scale, for methods from plugins: values by dotted name."""
     like: str | None = None
     """A method of the paper whose network and training it takes where a benchmark has no settings for it."""
+
+    def __post_init__(self) -> None:
+        """Refuse a name where names are needed, of which each letter would be looked for, and the reverse."""
+        if not isinstance(self.penalties, tuple) or not all(isinstance(n, str) for n in self.penalties):
+            example = self.penalties if isinstance(self.penalties, str) else "si"
+            raise PerdureError(
+                f"Method '{self.name}': penalties must be a tuple of names, such as (\"{example}\",), where "
+                f"the comma makes the tuple (given: {shortened(repr(self.penalties))})."
+            )
+        for field_name in ("name", "about", "weights", "rehearsal"):
+            given = getattr(self, field_name)
+            if not isinstance(given, str) and (given, field_name) != (None, "rehearsal"):
+                raise PerdureError(
+                    f"Method '{self.name}': {field_name} must be a text (given: {shortened(repr(given))})."
+                )
 
 
 BEYOND = (

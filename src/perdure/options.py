@@ -62,8 +62,15 @@ class Piece(Options):
         """Derive the name on the command line from the class name: OnlineEWC -> online-ewc."""
         super().__init_subclass__(**kwargs)
         if "name" not in cls.__dict__:
-            words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", cls.__name__)
-            cls.name = words.lower()
+            cls.name = name_of_class(cls)
+
+
+def name_of_class(kind: type) -> str:
+    """The name that a class gives itself, or else that of the class: OnlineEWC -> online-ewc."""
+    own = vars(kind).get("name")
+    if isinstance(own, str):
+        return own
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", kind.__name__).lower()
 
 
 class Composition(Protocol):
@@ -135,7 +142,9 @@ _NEEDED = {
 """Faults as pydantic names them, in our words."""
 
 
-def _said(fault: ErrorDetails) -> str:
+def _said(kind: type[Options], fault: ErrorDetails) -> str:
+    if fault["type"] == "missing":
+        return f"it has no value; give it one, or {kind.__name__}.{fault['loc'][-1]} a default in the class"
     needed = _NEEDED.get(fault["type"])
     if needed is None:
         return fault["msg"].removeprefix("Value error, ")
@@ -152,7 +161,7 @@ def validated(kind: type[AnyOptions], values: dict[str, Any], where: str) -> Any
     except ValidationError as error:
         fault = error.errors()[0]
         place = ".".join([where, *(str(part) for part in fault["loc"] if not isinstance(part, int))])
-        message = _said(fault).rstrip(".")
+        message = _said(kind, fault).rstrip(".")
         given = fault.get("input")
         said = (
             ""

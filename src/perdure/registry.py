@@ -14,7 +14,9 @@ import importlib.util
 import inspect
 import os
 import pkgutil
+import re
 import sys
+import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -23,11 +25,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar, overload
 
-from perdure.errors import PerdureError, unknown
+from pydantic import PydanticUserError
+
+from perdure.errors import PerdureError, shortened, unknown
 from perdure.methods import METHODS, Method
-from perdure.options import Piece, validated
+from perdure.options import Piece, name_of_class, validated
 
 P = TypeVar("P", bound=Piece)
+
+UNTYPED = ("model-field-missing-annotation", "model-field-overridden")
+"""Codes by which pydantic says that a field has no type."""
 
 GROUP = "perdure.plugins"
 """Entry points of this group name modules with pieces."""
@@ -67,6 +74,10 @@ class Origin(NamedTuple):
     """Digest of its content, 16 hexadecimal digits."""
 
 
+NEEDED = "classes of pieces, such as a Penalty, and Methods"
+"""What can be registered."""
+
+
 @dataclass
 class Outside:
     """Everything registered from outside; there is one per process, filled by `register`."""
@@ -75,6 +86,8 @@ class Outside:
     methods: dict[str, Method] = field(default_factory=dict)
     origins: dict[object, Origin] = field(default_factory=dict)
     files: dict[Path, Origin] = field(default_factory=dict)
+    strangers: dict[str, str] = field(default_factory=dict)
+    """Classes of plugins that are no pieces, in words, by the name that they would have."""
     installed: bool = False
     """Whether entry points have been loaded."""
     changes: int = 0
@@ -105,8 +118,22 @@ def find(kind: str, name: str) -> type[Piece]:
     """The class called `name`; raises a helpful error if there is none."""
     known = pieces(kind)
     if name not in known:
-        raise unknown(KINDS[kind].singular, name, known)
+        raise _unknown_piece(kind, name, known)
     return known[name]
+
+
+def _unknown_piece(kind: str, name: str, known: Iterable[str]) -> PerdureError:
+    """The error for a piece that does not exist; a class of a plugin that was meant to be one is named."""
+    wanted = KINDS[kind]
+    for other, place in KINDS.items():
+        if name in OUTSIDE.pieces.get(other, {}):
+            return PerdureError(f"'{name}' is a {place.singular}, but a {wanted.singular} is needed here.")
+    if name in OUTSIDE.strangers:
+        return PerdureError(
+            f"Unknown {wanted.singular} '{name}': {OUTSIDE.strangers[name]} has this name, but is not "
+            f"derived from perdure.{wanted.base}."
+        )
+    return unknown(wanted.singular, name, known)
 
 
 def origin(piece: object) -> Origin | None:
@@ -131,6 +158,11 @@ def register(*things: type[Piece] | Method) -> None:
     Their source text represents them in the hash of a config. Worker processes must be able to find them
     again, so pieces that run in several processes belong in a file: `load_plugin`, or `--plugin FILE`.
     """
+    for thing in things:
+        if not isinstance(thing, (Method, type)):
+            kind = type(thing).__name__
+            wanted = f"the class {kind} itself, not an object of it" if isinstance(thing, Piece) else NEEDED
+            raise PerdureError(f"register: give it {wanted} (given: {shortened(repr(thing))}).")
     _add({thing: _origin_of(thing) for thing in things})
 
 
@@ -153,6 +185,8 @@ def load_plugin(path: str | Path) -> Origin:
     file = Path(path).resolve()
     if file in OUTSIDE.files:
         return OUTSIDE.files[file]
+    if not file.exists():
+        raise PerdureError(f"--plugin: '{path}' does not exist.")
     if not file.is_file() or file.suffix != ".py":
         raise PerdureError(f"--plugin: '{path}' is not a Python file.")
     content = file.read_bytes()
@@ -171,11 +205,23 @@ def load_plugin(path: str | Path) -> Origin:
         raise
     except (Exception, SystemExit) as error:  # a script that ends the process is no plugin
         del sys.modules[name]
-        raise PerdureError(
-            f"The plugin '{path}' cannot be loaded: {type(error).__name__}: {error}."
-        ) from error
+        raise PerdureError(f"The plugin '{path}' cannot be loaded: {_reason(error)}.") from error
     OUTSIDE.files[file] = source
     return source
+
+
+def _reason(error: BaseException) -> str:
+    """Why a plugin cannot be loaded; what pydantic says of an option without a type becomes one sentence."""
+    told = str(error).partition("\n\n")[0].rstrip(".")
+    if isinstance(error, PydanticUserError) and error.code in UNTYPED:
+        option = re.findall(r"\w+", told.partition("`" if "`" in told else "'")[2])[0]
+        lines = [frame.line or "" for frame in traceback.extract_tb(error.__traceback__)]
+        classes = [found[1] for line in lines if (found := re.match(r"\s*class (\w+)", line))]
+        where = f"{classes[-1]}.{option}" if classes else option
+        return (
+            f"{where} has no type; write {option}: float = ..., or {option}: ClassVar for what is no option"
+        )
+    return f"{type(error).__name__}: {told}"
 
 
 def loaded_plugins() -> tuple[str, ...]:
@@ -216,7 +262,7 @@ def _load_entries() -> None:
             module = entry.load()
         except Exception as error:
             raise PerdureError(
-                f"The installed plugin '{entry.value}' cannot be loaded: {type(error).__name__}: {error}."
+                f"The installed plugin '{entry.value}' cannot be loaded: {_reason(error)}."
             ) from error
         file = Path(module.__file__ or "")
         content = file.read_bytes() if file.is_file() else entry.value.encode()
@@ -239,6 +285,9 @@ def _add_module(module: ModuleType, source: Origin) -> None:
             f"Architecture or Benchmark) and no Method."
         )
     _add(dict.fromkeys(found, source))
+    for item in vars(module).values():
+        if isinstance(item, type) and item.__module__ == module.__name__ and not issubclass(item, bases):
+            OUTSIDE.strangers[name_of_class(item)] = f"the class {item.__name__} of '{source.name}'"
 
 
 def _check_finished(module: ModuleType, bases: tuple[type[Piece], ...], source: Origin) -> None:

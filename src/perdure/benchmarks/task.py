@@ -7,7 +7,7 @@ classes and bits, NaN for values) are excluded from loss, score and Fisher alike
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
@@ -70,6 +70,7 @@ class Sequences:
     ) -> None:
         """Store the arrays as they are; the target may be given by its name, such as 'label'."""
         found = find_target(target)
+        _check_arrays({"x": x, "y": y, "lengths": lengths}, table)
         vars(self).update(target=found, x=x, y=y, lengths=lengths, table=table, scaling=scaling)
 
     def __len__(self) -> int:
@@ -80,6 +81,22 @@ class Sequences:
     def ragged(self) -> bool:
         """Whether any sequence is shorter than the array."""
         return bool((self.lengths != self.x.shape[1]).any())
+
+
+def _check_arrays(each: Mapping[str, object], table: object) -> None:
+    """Raise a helpful error for what is no array, or does not have an entry for each sequence."""
+    for name, given in {**each, **({} if table is None else {"table": table})}.items():
+        if not isinstance(given, np.ndarray) or not given.ndim:
+            raise PerdureError(
+                f"Sequences: {name} must be a numpy array, such as np.asarray({name}) "
+                f"(given: a {type(given).__name__})."
+            )
+    counts = {name: len(given) for name, given in each.items() if isinstance(given, np.ndarray)}
+    if len(set(counts.values())) > 1:
+        said = ", ".join(f"{name}: {count}" for name, count in counts.items())
+        raise PerdureError(
+            f"Sequences: x, y and lengths must have an entry for each sequence (given: {said})."
+        )
 
 
 @dataclass(frozen=True)
@@ -164,8 +181,11 @@ def check_tasks(tasks: Sequence[Task]) -> None:
     if not tasks:
         raise PerdureError("The benchmark has no tasks; at least one is needed.")
     for task in tasks:
+        if not isinstance(task.name, str):
+            told = f"such as '{task.name}' (given: {task.name!r})"
+            raise PerdureError(f"tasks: the name of a task must be a text, {told}.")
         for split in ("train", "val", "test"):
-            fault = _fault(getattr(task, split), task.outputs)
+            fault = fault_of(getattr(task, split), task.outputs)
             if fault:
                 raise PerdureError(f"Task '{task.name}', {split} split: {fault}.")
     kinds = {split.target.name for task in tasks for split in (task.train, task.val, task.test)}
@@ -179,16 +199,19 @@ def check_tasks(tasks: Sequence[Task]) -> None:
         )
 
 
-def _fault(data: Sequences, outputs: int) -> str | None:
-    """What is wrong with one split, if anything."""
+def fault_of(data: Sequences, outputs: int) -> str | None:
+    """What is wrong with sequences for a network with so many outputs, if anything."""
     x, lengths = data.x, data.lengths
     wanted = "[N, T, F]" if data.table is None else "[N, T]"
     if x.ndim != wanted.count(",") + 1 or len(x) == 0:
         return f"x must be {wanted} with N > 0, but has shape {x.shape}"
+    if x.dtype.kind not in "biuf":
+        return f"x must hold real numbers, but holds {x.dtype}"
     if data.table is not None and (x.min() < 0 or x.max() >= len(data.table)):
         return f"x must hold row indices of its table, from 0 to {len(data.table) - 1}"
-    if lengths.shape != (len(x),) or lengths.min() < 1 or lengths.max() > x.shape[1]:
-        return f"lengths must be [N] between 1 and T = {x.shape[1]}"
+    whole = lengths.shape == (len(x),) and lengths.dtype.kind in "iu"
+    if not whole or lengths.min() < 1 or lengths.max() > x.shape[1]:
+        return f"lengths must be [N] whole numbers between 1 and T = {x.shape[1]}"
     if not np.isfinite(x if data.table is None else data.table).all():
         return "x holds NaN or infinite values"
     if data.scaling is not None and (fault := _scaling_fault(data)):

@@ -17,6 +17,7 @@ from torch import Tensor
 from perdure.errors import Diverged, PerdureError
 from perdure.hooks import PhaseContext, PhaseEnd, Step, Term, Watched, named_losses
 from perdure.learning.adam import clipping, make_optimiser
+from perdure.learning.contract import begun, returned
 from perdure.learning.embedding_tables import PREFIX, read_through
 from perdure.learning.evaluate import Score, evaluate, mean_score
 from perdure.learning.learner import Learner, LearnerState
@@ -95,8 +96,9 @@ class Phase:
         start = take(state.parameters, self.positions)
         self.active = {name: vector.clone().requires_grad_() for name, vector in start.items()}
         self.terms: dict[str, Term] = {
-            name: hook.begin(state.memories[name], context) for name, hook in learner.hooks.items()
+            name: begun(hook, state.memories[name], context) for name, hook in learner.hooks.items()
         }
+        self.owners = {name: hook.name for name, hook in learner.hooks.items()}
         self.optimiser = make_optimiser(
             training.optimiser, self.active, training.learning_rate, training.weight_decay
         )
@@ -151,6 +153,11 @@ class Phase:
             self._validate()
         return values
 
+    def _returned(self, owner: str, method: str, *given: Any) -> Any:
+        """What a method of a term returns, checked: pieces from outside may return anything."""
+        like = self.active if method in ("transform", "redirect") else None
+        return returned(self.owners[owner], method, getattr(self.terms[owner], method)(*given), like)
+
     def _gradients(self) -> tuple[Step, dict[str, Tensor]]:
         """Draw a batch; leave the gradient of all loss terms in the active vectors; return the terms."""
         for vector in self.active.values():
@@ -161,7 +168,7 @@ class Phase:
         if alone:  # some term needs the task's gradient separately
             of_task.backward(retain_graph=True)
             self._observe("task", step)
-        of_terms = ((name, term.losses(step)) for name, term in self.terms.items())
+        of_terms = ((name, self._returned(name, "losses", step)) for name in self.terms)
         losses = named_losses([("the task", {"task": of_task}), *of_terms])
         to_go = [loss for name, loss in losses.items() if not (alone and name == "task")]
         if to_go:
@@ -199,8 +206,8 @@ class Phase:
     def _along(self, size: int) -> dict[int, Batch]:
         """What terms send through the network together with the mini-batch."""
         along: dict[int, Batch] = {}
-        for term in self.terms.values():
-            sent = term.along(size)
+        for name in self.terms:
+            sent = self._returned(name, "along", size)
             if both := sent.keys() & (along.keys() | set(self.tasks)):
                 raise PerdureError(f"Task {min(both) + 1} was sent along with the mini-batch twice.")
             along |= sent
@@ -227,9 +234,10 @@ class Phase:
 
     def _transform(self, step: Step) -> None:
         """Let terms that transform the total gradient do so, in order."""
-        for term in self.terms.values():
+        for owner, term in self.terms.items():
             if term.transforms:
-                for name, gradient in term.transform(step, self._current_gradients()).items():
+                given = self._returned(owner, "transform", step, self._current_gradients())
+                for name, gradient in given.items():
                     self.active[name].grad = gradient
 
     def _clipped(self) -> float:
@@ -245,7 +253,7 @@ class Phase:
 
     def _move(self, step: Step, factor: float) -> None:
         """The optimiser's step, as changed by the terms that redirect it."""
-        redirecting = [term for term in self.terms.values() if term.redirects]
+        redirecting = [owner for owner, term in self.terms.items() if term.redirects]
         if not redirecting:
             self.optimiser.step(factor)
             return
@@ -253,8 +261,8 @@ class Phase:
         self.optimiser.step(factor)
         with torch.no_grad():
             moves = {name: vector - before[name] for name, vector in self.active.items()}
-            for term in redirecting:
-                moves = term.redirect(step, moves)
+            for owner in redirecting:
+                moves = {**moves, **self._returned(owner, "redirect", step, moves)}
             for name, vector in self.active.items():
                 vector.copy_(before[name] + moves[name])
 
@@ -292,7 +300,7 @@ class Phase:
         better = best is None or (score.loss < best.loss if by_loss else score.improves(best))
         self.stale = 0 if better else self.stale + 1
         if best is None or (better if by_loss else score.rank > best.rank):
-            terms = {name: _copied(term.state()) for name, term in self.terms.items()}
+            terms = {name: _copied(self._returned(name, "state")) for name in self.terms}
             self.best = Best(score, _copied(trained), terms)
         self.stopped = self.stale >= self.training.patience
 
@@ -312,7 +320,7 @@ class Phase:
             network=self.before.network,
             parameters=put(self.before.parameters, active, self.positions),
             buffers=self.before.buffers,
-            memories={name: _memory(name, term.finish(end)) for name, term in self.terms.items()},
+            memories={name: dict(self._returned(name, "finish", end)) for name in self.terms},
         )
 
     def state(self) -> tuple[Vectors, Facts]:
@@ -324,7 +332,7 @@ class Phase:
             "batches": self.mixture.state(),
             "noise": {} if self.noise is None else {"generator": self.noise.get_state()},
         }
-        parts |= {f"term {name}": term.state() for name, term in self.terms.items()}
+        parts |= {f"term {name}": self._returned(name, "state") for name in self.terms}
         if self.best is not None:
             parts["best"] = self.best.weights
             parts |= {f"best term {name}": state for name, state in self.best.terms.items()}
@@ -360,16 +368,6 @@ class Phase:
             terms = {name: parts.get(f"best term {name}", {}) for name in self.terms}
             self.best = Best(Score(*facts["best"]), parts["best"], terms)
         self.sums, self.curve = facts["sums"], facts["curve"]
-
-
-def _memory(name: str, given: Any) -> Vectors:
-    """What a term returns at its end, checked: pieces from outside may return anything."""
-    if isinstance(given, Mapping) and all(isinstance(value, Tensor) for value in given.values()):
-        return dict(given)
-    found = "None" if given is None else f"a {type(given).__name__}"
-    raise PerdureError(
-        f"{name}: finish() must return its memory, a dict of tensors, but it returned {found}."
-    )
 
 
 def _copied(vectors: Vectors) -> Vectors:

@@ -9,7 +9,7 @@ from typing import get_args
 import torch
 from torch import Tensor
 
-from perdure.benchmarks.task import Sequences
+from perdure.benchmarks.task import Sequences, fault_of
 from perdure.errors import PerdureError, unknown
 from perdure.networks.batch import Batch, Data
 from perdure.networks.layout import Weights
@@ -43,6 +43,7 @@ def fisher(
     """
     if estimator not in get_args(Estimator):
         raise unknown("Fisher estimator", str(estimator), get_args(Estimator))
+    _check(network, data, task, samples)
     if isinstance(data, Sequences):
         first = next(iter(weights.values()))
         data = Data(data, first.device, first.dtype, lasting=False)
@@ -58,6 +59,25 @@ def fisher(
         return _cotangents(logits, batch, estimator, generator)
 
     return mean_sample_gradients(network, weights, data, index, task, cotangents)
+
+
+def _check(network: Network, data: Sequences | Data, task: int, samples: int | None) -> None:
+    """Raise a helpful error for what the network cannot read, or what would give no numbers."""
+    if task not in range(network.tasks):
+        known = "0" if network.tasks == 1 else f"from 0 to {network.tasks - 1}"
+        raise PerdureError(
+            f"fisher: task must be the index of one of the network's, {known} (given: {task!r})."
+        )
+    if not isinstance(data, (Sequences, Data)):
+        raise PerdureError(f"fisher: data must be perdure.Sequences (given: a {type(data).__name__}).")
+    outputs = max(columns.stop for columns in network.columns(task).values())  # those of all heads it reads
+    if isinstance(data, Sequences) and (fault := fault_of(data, outputs)):
+        raise PerdureError(f"fisher: {fault}.")
+    if not len(data) or (samples is not None and samples < 1):
+        raise PerdureError(f"fisher: at least one sample is needed (given: {samples} of {len(data)}).")
+    features = (data.x if data.table is None else data.table).shape[-1]
+    if features != network.inputs:
+        raise PerdureError(f"fisher: x has {features} features, but the network reads {network.inputs}.")
 
 
 def _cotangents(

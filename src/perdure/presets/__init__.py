@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from perdure.methods import parts_of
+from perdure.errors import PerdureError, unknown
+from perdure.methods import Method, parts_of
 from perdure.options import option_text
-from perdure.registry import methods
+from perdure.registry import methods, pieces
 
 SCALES = ("smoke", "demo", "laptop", "paper")
 """smoke: seconds; demo: a first impression in minutes; laptop: the paper's accuracy in minutes; paper: its
@@ -33,6 +34,9 @@ LENT = ("benchmark.", "network.", "training.", "penalties.orthogonal.")
 """Settings that a method can take from another."""
 BORROWED = "as "
 """How the source of settings begins that were chosen for another method or benchmark."""
+
+LIKE = '{"permuted-copy": {"laptop": {"training.iterations": 500}}}'
+"""Presets as a method may bring them."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,28 @@ def flat_presets(benchmark: str, method: str, scale: str) -> list[Layer]:
         if lender:
             layers += [Layer(_lent(each.values), each.when) for each in _layers(tables[lender][scale])]
     return layers
+
+
+def check_presets(method: Method, options: Iterable[str]) -> None:
+    """Raise an error for a name in a method's own presets that nothing has: it would set nothing, in silence.
+
+    `options` are the names of all options there are.
+    """
+    where = f"Method '{method.name}', presets"
+    for place, scales in _named(where, method.presets, "benchmark", ["all", *pieces("benchmarks")]):
+        for scale, values in _named(f"{where}, {place}", scales, "scale", SCALES):
+            _named(f"{where}, {place}, {scale}", values, "option", options)
+
+
+def _named(where: str, given: Any, what: str, known: Iterable[str]) -> list[tuple[str, Any]]:
+    """The entries of one level of presets, all of known names."""
+    if not isinstance(given, Mapping):
+        raise PerdureError(f"{where}: settings are given by {what}, as in {LIKE} (given: {given!r:.60}).")
+    known = list(known)
+    for name in given:
+        if name not in known:
+            raise PerdureError(f"{where}: {unknown(what, str(name), known)}")
+    return list(given.items())
 
 
 def _lender(tables: Mapping[str, Any], name: str, scale: str) -> str | None:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from pathlib import Path
 from statistics import fmean
 
@@ -62,6 +63,14 @@ class Budget:
     """Whether a search with more trials or seeds is seen as if it had only these: for equal budgets."""
     memory: int | None = None
     """With an exact budget: bytes that a setting may keep beyond the last task to be chosen."""
+
+    def __post_init__(self) -> None:
+        """Refuse limits that no search can keep."""
+        for name, given, least in (("trials", self.trials, 1), ("seeds", self.seeds, 0)):
+            if not isinstance(given, Integral) or given < least:
+                raise PerdureError(f"{name}: must be an integer of at least {least} (given: {given!r}).")
+        if self.hours is not None and not (isinstance(self.hours, Real) and self.hours >= 0):
+            raise PerdureError(f"hours: must be a number of at least 0, or None (given: {self.hours!r}).")
 
 
 class Study:

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from perdure.config import check_texts
 from perdure.engines.engine import Engine
 from perdure.engines.opening import opened
 from perdure.errors import PerdureError, unknown
@@ -44,6 +45,9 @@ def tune(
     as in `build`, and `sampler`, `seed`, `tuning_seeds` (a tuple), `halving` and `margin` of the design.
     `workers` are processes of this machine; any other `engine` may be given instead, and stays open.
     """
+    check_texts(benchmark=benchmark, method=method, scale=scale)
+    if budget is not None and not isinstance(budget, Budget):
+        raise PerdureError(f"budget: must be a Budget, such as perdure.Budget(trials=5) (given: {budget!r}).")
     rules = {name: value for name, value in more.items() if name in RULES}
     given = {name.replace("__", "."): value for name, value in more.items() if name not in RULES}
     design = designed(benchmark, method, space, scale, given, **rules)
