@@ -412,7 +412,7 @@ def test_a_kind_that_does_not_fit_is_refused(kind, tmp_path, capsys):
         (["data", "check", "mine", "--json=perhaps"], "switch"),
         (["data", "build", "nothing"], "Unknown benchmark 'nothing'"),
         (["data", "build", "copy", "--from", "mine"], "Unknown option '--from'"),
-        (["data", "build", "copy", "--network.hidden", "3"], "Unknown option"),
+        (["data", "build", "copy", "--network.hidden", "3"], "which is not used here"),
         (["data", "list", "--data", "nowhere"], "'nowhere'"),
         (["data", "list", "mine"], "one argument too many"),
     ],

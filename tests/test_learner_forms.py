@@ -41,7 +41,7 @@ def test_a_column_of_classes_is_one_class_per_sequence():
 
 @pytest.mark.parametrize("y", [Y.astype(float), torch.tensor(Y).float(), Y.astype(float).tolist()])
 def test_whole_floating_point_numbers_may_be_classes_or_values(y):
-    with pytest.raises(ValueError, match=r"^y: .*target='label' or target='value'"):
+    with pytest.raises(ValueError, match=r"^y: .*\(target='label'\) or target='value'"):
         small().learn("a", X, y)
     assert small(target="label").learn("a", X, y).classes("a") == (0.0, 1.0)
     assert small(target="value").learn("a", X, y).predict(X, task="a").shape == (40,)
