@@ -110,6 +110,13 @@ def test_an_option_given_several_times_keeps_its_order():
     assert read.positional == ["x"]
 
 
+def test_both_values_of_a_switch_are_alternatives_of_a_search():
+    words = ["permuted-copy", "si", "--network.bidirectional", "true,false", "--network.orthogonal", "si"]
+    read = parse(words, on_off=("network.bidirectional", "network.orthogonal"))
+    assert read.options == {"network.bidirectional": "true,false", "network.orthogonal": "true"}
+    assert read.positional == ["permuted-copy", "si", "si"]
+
+
 def test_on_off_options_are_those_of_configs():
     assert on_off_options(["run", "--seed", "a.b"]) == set()
     assert "network.bidirectional" in on_off_options(["--training.clip=1"])

@@ -354,6 +354,7 @@ def test_sizes_that_are_none_are_refused(text):
         (["permuted-copy", "--memory", "much"], "such as 500kB or 1MB"),
         (["permuted-copy", "--hours", "0"], "--hours must be a number above 0"),
         (["permuted-copy", "--out", "page.pdf"], "must end in .html"),
+        (["permuted-copy", "--out", "/proc/page.html"], "Cannot write to '/proc'"),
     ],
 )
 def test_mistakes_are_told_in_a_sentence(words, said, capsys, tmp_path, monkeypatch):

@@ -157,6 +157,7 @@ def test_failed_trials_are_listed(engine, capsys):
         ("network.cell", "elman,lstm", ("elman", "lstm")),
         ("network.orthogonal", "true,false", (True, False)),
         ("training.optimiser", "Adam|SGD", ("Adam", "SGD")),
+        ("training.optimiser", "Adam,SGD", ("Adam", "SGD")),
     ],
 )
 def test_what_is_free_and_what_is_a_value(name, text, expected):

@@ -55,6 +55,13 @@ def write(path: Path, content: bytes, *, make_folder: bool = True) -> None:
         raise PerdureError(_explained(error, path)) from error
 
 
+def check_target(path: Path) -> None:
+    """Raise the error of `write` if a file could not be written there; before the work that it is for."""
+    probe = path.with_name(f".{path.name}.{os.getpid()}{PARTIAL}")
+    write(probe, b"")
+    probe.unlink(missing_ok=True)
+
+
 def sweep(folder: Path) -> None:
     """Remove what killed writers left behind; requires the folder's lock."""
     for leftover in folder.glob(f".*{PARTIAL}"):

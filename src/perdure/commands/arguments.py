@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,7 +115,7 @@ def _pairs(words: Sequence[str], on_off: Collection[str]) -> Iterable[tuple[str,
         word = rest.pop(0)
         following = None
         if _is_option(word) and "=" not in word and rest:
-            said = canonical(word[2:]) in on_off and rest[0].lower() in YES_NO
+            said = canonical(word[2:]) in on_off and _is_yes_or_no(rest[0])
             if canonical(word[2:]) in on_off and rest[0].lower() in ALMOST:
                 raise PerdureError(
                     f"{word} is on or off: write {word} true or {word} false (given: {rest[0]!r})."
@@ -124,6 +125,11 @@ def _pairs(words: Sequence[str], on_off: Collection[str]) -> Iterable[tuple[str,
             ):  # argparse does not accept -1e3 as a value
                 following = rest.pop(0)
         yield word, following
+
+
+def _is_yes_or_no(text: str) -> bool:
+    """Whether a word is true, false, or both as alternatives of a search."""
+    return all(part.strip() in YES_NO for part in re.split(r"[,|]", text.lower()))
 
 
 def _explicit(word: str, following: str | None, switches: Collection[str], on_off: Collection[str]) -> str:

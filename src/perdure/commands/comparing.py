@@ -87,6 +87,10 @@ def comparing(words: list[str]) -> int:
     runs, hours, out = runs_folder(read.options), hours_of(read), path_option(read.options, "out")
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
         raise PerdureError(f"--out: the file name must end in .html or .htm (given: '{out.name}').")
+    if out is not None:
+        from perdure.files import check_target
+
+        check_target(out)
     from perdure.search.clock import Clock
 
     clock = Clock(hours, begun=begun)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.commands.arguments import check_names, parse, path_option, runs_folder
+from perdure.commands.arguments import Arguments, check_names, parse, path_option, runs_folder
 from perdure.errors import PerdureError, sentence
 
 if TYPE_CHECKING:
@@ -33,17 +33,27 @@ def showing(words: list[str]) -> int:
         return 0
     if len(read.positional) > 1:
         raise PerdureError("perdure show takes one run; see perdure show --help.")
+    runs = runs_folder(read.options)
+    figures = [path for name in ("plot", "replay") if (path := path_option(read.options, name)) is not None]
+    if not read.positional:
+        if figures:
+            raise PerdureError("A figure shows one run: use perdure show RUN --plot FILE.")
+        _show_all(runs, as_json="json" in read.options)
+        return 0
+    if figures:
+        from perdure.report.figures import check_writable
+
+        for path in figures:
+            check_writable(path)
+    _show_one(runs, read)
+    return 0
+
+
+def _show_one(runs: Path, read: Arguments) -> None:
     from perdure.report.tables import accuracy_tables, kept_table, summary
     from perdure.report.terminal import show
     from perdure.storage.store import find_run
 
-    runs = runs_folder(read.options)
-    figure, replay = path_option(read.options, "plot"), path_option(read.options, "replay")
-    if not read.positional and (figure or replay):
-        raise PerdureError("A figure shows one run: use perdure show RUN --plot FILE.")
-    if not read.positional:
-        _show_all(runs, as_json="json" in read.options)
-        return 0
     folder = find_run(runs, read.positional[0])
     record = folder.finished()
     if "json" in read.options:
@@ -52,14 +62,14 @@ def showing(words: list[str]) -> int:
         show(*accuracy_tables(record), summary([record]))
         if record.kept:
             show("", kept_table(record))
-    if figure is not None:
-        plot(record, figure)
-    if replay is not None:
+    if "plot" in read.options:
+        plot(record, Path(read.options["plot"]))
+    if "replay" in read.options:
         from perdure.report.replay import draw_replay
 
+        replay = Path(read.options["replay"])
         draw_replay(folder, record, replay)
         print(f"Figure: {replay}", file=sys.stderr)
-    return 0
 
 
 def _show_all(runs: Path, *, as_json: bool) -> None:

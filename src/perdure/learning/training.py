@@ -5,10 +5,18 @@ from __future__ import annotations
 import math
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from perdure.learning.optimiser import OPTIMISERS, has_decay
 from perdure.options import Options, Strength
+
+
+def _offered(name: str) -> str:
+    if name not in OPTIMISERS:
+        raise ValueError(
+            f"no such element-wise optimiser in torch.optim; available are {', '.join(OPTIMISERS)}"
+        )
+    return name
 
 
 class Training(Options):
@@ -22,7 +30,7 @@ class Training(Options):
     """Samples per mini-batch."""
     learning_rate: PositiveFloat = 1e-3
     """Learning rate of the optimiser."""
-    optimiser: str = "Adam"
+    optimiser: Annotated[str, AfterValidator(_offered)] = "Adam"
     """Name of an element-wise optimiser of torch.optim."""
     weight_decay: Strength = 0.0
     """The optimiser's weight decay."""
@@ -47,15 +55,6 @@ class Training(Options):
         falling = self.decay + (1 - self.decay) * (1 + math.cos(math.pi * iteration / iterations)) / 2
         rising = min(1.0, (iteration + 1) / self.warm_up) if self.warm_up else 1.0
         return falling * rising
-
-    @field_validator("optimiser")
-    @classmethod
-    def _is_offered(cls, name: str) -> str:
-        if name not in OPTIMISERS:
-            raise ValueError(
-                f"no such element-wise optimiser in torch.optim; available are {', '.join(OPTIMISERS)}"
-            )
-        return name
 
     @model_validator(mode="after")
     def _decay_is_known(self) -> Self:
