@@ -6,6 +6,7 @@ import ast
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -295,6 +296,9 @@ def test_differences_are_paired_by_seed(tmp_path):
     said = " ".join(conclusion([best, si, ewc]))
     assert "Too close to call against it (less than 1 point apart): si." in said
     assert f"si keeps the least ({size(9000)})" in said
+    tied = conclusion([best, replace(si, validation=best.validation), ewc])
+    assert tied[0].startswith("coresets and si are the best by validation accuracy")
+    assert tied[1] == "Of equally good ones, coresets keeps no more than the others."
 
 
 def test_signs_of_differences():

@@ -75,7 +75,8 @@ def entries(comparison: Comparison, runs: Path) -> list[Entry]:
     """The methods that took part and met all constraints, best first by validation accuracy."""
     limit = comparison.constraints.memory
     met = [each for each in _every(comparison, runs) if limit is None or each.kept[-1] <= limit]
-    ranked = sorted(met, key=lambda each: (-each.validation, each.method))
+    # Of methods that are equally good the one that keeps less comes first.
+    ranked = sorted(met, key=lambda each: (-each.validation, each.kept[-1], each.method))
     return [_against(ranked[0], each) for each in ranked]
 
 

@@ -160,10 +160,14 @@ def constraint_words(constraints: Constraints) -> list[str]:
 def conclusion(found: Sequence[Entry]) -> list[str]:
     """The answer in sentences, from the numbers beside it."""
     best = found[0]
+    equal = [each for each in found[1:] if each.validation == best.validation]
+    rank = f"and {_names(equal)} are the best" if equal else "is the best"
     said = [
-        f"{best.method} is the best by validation accuracy: {points(best.validation)} % after the last task, "
+        f"{best.method} {rank} by validation accuracy: {points(best.validation)} % after the last task, "
         f"{_with_interval(best.final)} on test data."
     ]
+    if equal:
+        said.append(f"Of equally good ones, {best.method} keeps no more than the others.")
     near = [each for each in found[1:] if each.verdict == TOO_CLOSE]
     open_ones = [each for each in found[1:] if each.verdict == NOT_DECIDED]
     if near:
