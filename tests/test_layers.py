@@ -12,7 +12,7 @@ from perdure.targets.finding import all_targets
 
 ROOT = Path(perdure.__file__).parent
 LAYERS = [
-    {"errors", "alignment", "identity"},
+    {"errors", "alignment", "identity", "plugin_sources"},
     {"options", "randomness", "files"},
     {"checking"},
     {"targets"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from perdure.experiment import assemble, generators_of, on_device
 from perdure.learning.contract import begun, returned
 from perdure.learning.engine import begin_phase
 from perdure.learning.learner import init
+from perdure.plugin_sources import digest_of
 from perdure.registry import load_plugin, methods, pieces, register
 from perdure.report.reproduce import command_of
 
@@ -126,6 +128,34 @@ def test_a_method_alone_is_a_plugin_too(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "OUTSIDE", registry.Outside(installed=True))
     with pytest.raises(PerdureError, match=r"plugin 'only_a_method\.py'"):
         from_json(config.json)
+
+
+def test_a_plugin_is_known_by_the_modules_beside_it_too(tmp_path):
+    """What helpers say changes results; other files in the folder, and a plugin by itself, do not."""
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "__init__.py").write_text("")
+    (tmp_path / "deep" / "level.py").write_text("from .. import nothing\nX = 1\n")
+    (tmp_path / "helper.py").write_text("import deep.level, math\nF = 1.0\n")
+    (tmp_path / "unused.py").write_text("F = 1.0\n")
+    plugin, alone = tmp_path / "mine.py", tmp_path / "alone.py"
+    plugin.write_text("def later():\n    from helper import F\n    return F\n")
+    alone.write_text("F = 1.0\n")
+    assert digest_of(alone) == hashlib.sha256(alone.read_bytes()).hexdigest()[:16]
+    seen = [digest_of(plugin)]
+    (tmp_path / "unused.py").write_text("F = 2.0\n")
+    assert digest_of(plugin) == seen[0]
+    for name in ("helper.py", "deep/level.py", "deep/__init__.py", "mine.py"):
+        path = tmp_path / name
+        path.write_text(path.read_text() + "# changed\n")
+        seen.append(digest_of(plugin))
+    assert len(set(seen)) == 5
+    moved = tmp_path.rename(tmp_path.with_name("elsewhere"))
+    assert digest_of(moved / "mine.py") == seen[-1]
+    inside = moved / "deep" / "entry.py"  # a module of an installed package
+    inside.write_text("from .level import X\n")
+    before = digest_of(inside)
+    (moved / "deep" / "level.py").write_text("X = 2\n")
+    assert digest_of(inside) != before
 
 
 def test_a_refused_plugin_leaves_nothing_behind(tmp_path):

@@ -30,6 +30,7 @@ from pydantic import PydanticUserError
 from perdure.errors import PerdureError, shortened, unknown
 from perdure.methods import METHODS, Method
 from perdure.options import Piece, name_of_class, validated
+from perdure.plugin_sources import digest_of
 
 P = TypeVar("P", bound=Piece)
 
@@ -71,7 +72,7 @@ class Origin(NamedTuple):
     name: str
     """The plugin's file name or module."""
     digest: str
-    """Digest of its content, 16 hexadecimal digits."""
+    """Digest of its content and that of the modules beside it that it imports, 16 hexadecimal digits."""
 
 
 NEEDED = "classes of pieces, such as a Penalty, and Methods"
@@ -189,7 +190,6 @@ def load_plugin(path: str | Path) -> Origin:
         raise PerdureError(f"--plugin: '{path}' does not exist.")
     if not file.is_file() or file.suffix != ".py":
         raise PerdureError(f"--plugin: '{path}' is not a Python file.")
-    content = file.read_bytes()
     name = f"perdure_plugin_{file.stem}_{_digest(str(file).encode())[:8]}"
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None
@@ -198,7 +198,7 @@ def load_plugin(path: str | Path) -> Origin:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-        source = Origin(file.name, _digest(content))
+        source = Origin(file.name, digest_of(file))
         _add_module(module, source)
     except PerdureError:
         del sys.modules[name]
@@ -208,6 +208,17 @@ def load_plugin(path: str | Path) -> Origin:
         raise PerdureError(f"The plugin '{path}' cannot be loaded: {_reason(error)}.") from error
     OUTSIDE.files[file] = source
     return source
+
+
+def _defined(module: ModuleType) -> list[type[Piece] | Method]:
+    """The pieces and methods that a module defines."""
+    bases = tuple(kind.base_class() for kind in KINDS.values())
+    return [
+        item
+        for name, item in vars(module).items()
+        if (isinstance(item, Method) and not name.startswith("_"))
+        or (_is_piece(item, bases) and item.__module__ == module.__name__)
+    ]
 
 
 def _reason(error: BaseException) -> str:
@@ -265,19 +276,14 @@ def _load_entries() -> None:
                 f"The installed plugin '{entry.value}' cannot be loaded: {_reason(error)}."
             ) from error
         file = Path(module.__file__ or "")
-        content = file.read_bytes() if file.is_file() else entry.value.encode()
-        _add_module(module, Origin(entry.value, _digest(content)))
+        digest = digest_of(file) if file.is_file() else _digest(entry.value.encode())
+        _add_module(module, Origin(entry.value, digest))
 
 
 def _add_module(module: ModuleType, source: Origin) -> None:
     """Register what a module defines; raises an error if that is nothing."""
     bases = tuple(kind.base_class() for kind in KINDS.values())
-    found = [
-        item
-        for name, item in vars(module).items()
-        if (isinstance(item, Method) and not name.startswith("_"))
-        or (_is_piece(item, bases) and item.__module__ == module.__name__)
-    ]
+    found = _defined(module)
     _check_finished(module, bases, source)
     if not found:
         raise PerdureError(
