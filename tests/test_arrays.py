@@ -10,6 +10,7 @@ import io
 import json
 import os
 import signal
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -274,6 +275,17 @@ def test_a_label_that_is_not_listed_is_told_from_one_that_does_not_occur(tmp_pat
     np.savez(tmp_path / "a.npz", x=np.zeros((9, 2, 1)), y=np.arange(9) % 2, classes=np.array(["no", "yes"]))
     with pytest.raises(PerdureError, match=r"'[01]' does not occur among the classes that are listed"):
         Arrays(folder=str(tmp_path)).build()
+
+
+@pytest.mark.parametrize("other", ["a.csv", "a"])
+def test_tasks_are_not_saved_beside_what_would_be_read_as_one_of_them(tmp_path, other):
+    tasks = tasks_from([example(0)])
+    saved = save_tasks([replace(tasks[0], name="a")], tmp_path)
+    save_tasks([replace(tasks[0], name="a")], tmp_path)  # its own files are replaced
+    path = tmp_path / other
+    path.mkdir() if other == "a" else path.write_text("x")
+    with pytest.raises(PerdureError, match=f"already has '{other}', which would be task 'a' as well"):
+        save_tasks([replace(tasks[0], name="a")], saved)
 
 
 def test_classes_can_be_shared_by_all_tasks():

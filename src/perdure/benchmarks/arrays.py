@@ -195,12 +195,23 @@ def save_tasks(tasks: Sequence[Task], folder: Path | str) -> Path:
             )
     if len({task.name for task in tasks}) < len(tasks):
         raise PerdureError("Two tasks have the same name; give each task a unique name.")
+    _check_alone(folder, [task.name for task in tasks])
     for task in tasks:
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **_arrays(task))
         write(folder / f"{task.name}.npz", buffer.getvalue())
     write(folder / ORDER, "".join(f"{task.name}\n" for task in tasks).encode())
     return folder
+
+
+def _check_alone(folder: Path, names: Sequence[str]) -> None:
+    """Raise if something there would be read as one of these tasks too; their own files are replaced."""
+    for other in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if other.stem in names and other.name != f"{other.stem}.npz" and not other.name.startswith("."):
+            raise PerdureError(
+                f"'{folder}' already has '{other.name}', which would be task '{other.stem}' as well; choose "
+                f"another folder."
+            )
 
 
 def _arrays(task: Task) -> dict[str, Array]:
