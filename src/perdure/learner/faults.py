@@ -33,7 +33,7 @@ def wrong(argument: str, said: str) -> ArgumentError:
 
 
 def an_instance(value: object) -> str:
-    """What a value is, in words that do not print all of it: an array of shape (60, 8)."""
+    """What a value is, in words that do not print all of it: of type ndarray and shape (60, 8)."""
     shape = getattr(value, "shape", None)
     name = type(value).__name__
     return "None" if value is None else f"of type {name}" + (f" and shape {tuple(shape)}" if shape else "")

@@ -14,8 +14,8 @@ NUMBER = 4
 COPIES = 2
 """Of each weight: itself and its gradient (of a masked network less, of most optimisers more)."""
 MEMORY = Path("/proc/meminfo")
-LIMIT, USED = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
-"""What a container may use and uses, in bytes; the limit is "max" if there is none."""
+LIMIT = Path("/sys/fs/cgroup/memory.max")
+"""What a container may use, in bytes, or "max". What it uses says little: cached files give way to others."""
 
 
 def free_bytes() -> int | None:
@@ -24,7 +24,7 @@ def free_bytes() -> int | None:
     try:
         lines = dict(line.split(":", 1) for line in MEMORY.read_text().splitlines())
         free.append(1024 * int(lines["MemAvailable"].split()[0]))
-        free.append(int(LIMIT.read_text()) - int(USED.read_text()))
+        free.append(int(LIMIT.read_text()))
     except (OSError, ValueError, KeyError):
         pass  # another system, or no limit
     return min(free) if free else None

@@ -27,7 +27,7 @@ class Splits:
 
 
 def digest_of(data: Sequence[Splits]) -> str:
-    """Identifies the sequences and targets of all tasks; word vectors and scalings are derived from these."""
+    """Identifies the sequences and targets of all tasks; word vectors, if there are any, do not count."""
     digest = hashlib.blake2b(digest_size=16)
     for splits in data:
         for part in (splits.train, splits.val, splits.test):
